@@ -1,0 +1,67 @@
+# Needs Python 3.11 or newer with venv and pip, and nothing else: each target makes the
+# virtual environment that it uses. Another interpreter: make test PYTHON=python3.13
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+TEST_READY := .venv-test/.ready
+DEMO_READY := .venv-demo/.ready
+RUN := .venv-test/bin/python -m
+REQUIREMENTS := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help test test-unit soak test-docker check format lint type layers docs audit demo clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+test: $(TEST_READY) ## all tests, with a nats-server of their own
+	$(RUN) pytest $(PYTEST_ARGS)
+
+test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
+	$(RUN) pytest tests/unit $(PYTEST_ARGS)
+
+soak: $(TEST_READY) ## all tests with 40 times as many generated cases
+	HYPOTHESIS_PROFILE=soak $(RUN) pytest --timeout=3600 $(PYTEST_ARGS)
+
+test-docker: $(TEST_READY) ## tests that need a Docker daemon
+	$(RUN) pytest -m docker $(PYTEST_ARGS)
+
+check: lint type layers docs audit ## everything but the tests
+
+format: $(TEST_READY) ## rewrite the code in the house style
+	$(RUN) ruff check --fix-only --quiet .
+	$(RUN) ruff format .
+
+lint: $(TEST_READY) ## ruff: style and frequent mistakes
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+
+type: $(TEST_READY) ## mypy, strict
+	$(RUN) mypy
+
+layers: $(TEST_READY) ## import-linter: who may import whom
+	.venv-test/bin/lint-imports --no-logo
+
+docs: $(TEST_READY) ## links, code blocks and names in the documents
+	.venv-test/bin/python scripts/check_docs.py
+
+audit: $(TEST_READY) ## known vulnerabilities of the pinned packages
+	.venv-test/bin/python scripts/audit.py
+
+demo: $(DEMO_READY) ## kill an agent in the middle of its work, and resume it
+	.venv-demo/bin/jskv demo
+
+clean: ## remove the virtual environments and caches
+	rm -rf .venv-test .venv-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(TEST_READY): EXTRA := dev
+$(DEMO_READY): EXTRA := demo
+$(TEST_READY) $(DEMO_READY): $(REQUIREMENTS)
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'Python 3.11 or newer is needed: make PYTHON=python3.13 ...' >&2; exit 1; }
+	@echo 'Making $(@D) with [$(EXTRA)]; the first time this takes about a minute.'
+	@"$(PYTHON)" -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[$(EXTRA)]'
+	@touch $@

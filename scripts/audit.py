@@ -1,0 +1,58 @@
+"""Asks pip-audit for known vulnerabilities of the packages in constraints.txt.
+
+Fails when there is one. Says so, and succeeds, when the data cannot be had: a network
+that is down must not look like a broken change.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+REQUIREMENTS = Path(__file__).parents[1] / "constraints.txt"
+SECONDS = 120
+
+
+def main() -> int:
+    command = [sys.executable, "-m", "pip_audit", "--requirement", str(REQUIREMENTS)]
+    command += ["--no-deps", "--disable-pip", "--format", "json", "--timeout", "10"]
+    command += ["--progress-spinner", "off"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return skipped(f"no answer within {SECONDS} seconds")
+    if not done.stdout.strip():
+        lines = done.stderr.strip().splitlines() or ["no output"]
+        if "Traceback" in done.stderr or done.returncode != 1:
+            print(done.stderr, file=sys.stderr)
+            return 1
+        return skipped(lines[-1])
+    packages = json.loads(done.stdout)["dependencies"]
+    unknown = [package["name"] for package in packages if "skip_reason" in package]
+    if len(unknown) == len(packages):
+        return skipped("the service knows none of the packages")
+    found = [package for package in packages if package.get("vulns")]
+    for package in found:
+        for vulnerability in package["vulns"]:
+            fixed = ", ".join(vulnerability["fix_versions"]) or "no version yet"
+            print(
+                f"{package['name']} {package['version']}: {vulnerability['id']}, "
+                f"fixed in {fixed}"
+            )
+    if unknown:
+        print(f"audit: no data for {', '.join(unknown)}")
+    print(f"audit: {len(found)} of {len(packages)} packages are known to be vulnerable")
+    return 1 if found else 0
+
+
+def skipped(reason: str) -> int:
+    print(f"audit: SKIPPED, the vulnerability data cannot be reached ({reason})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

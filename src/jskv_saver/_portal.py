@@ -1,0 +1,190 @@
+"""The only bridge between threads and event loops.
+
+A `Portal` has one home: an event loop on which everything that it is given runs.
+The home is the loop that entered it (`bind`), or else a loop in a thread of its own,
+started by the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple
+
+from jskv_saver.errors import StoreClosedError, WrongThreadError
+
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
+
+_LIVENESS_CHECK = 1.0
+"""Seconds between two looks whether the loop that owes an answer still runs."""
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread, or None."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+class Portal:
+    """Runs coroutine functions on one event loop, from any thread or other loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Make a portal.
+
+        Args:
+            loop: The home, where it is settled already (an existing connection's).
+        """
+        self._loop = loop
+        self._pid = os.getpid()
+        self._thread: threading.Thread | None = None
+        self._stop: weakref.finalize[..., Portal] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Portal:
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def bind(self) -> None:
+        """Make the running loop the home, unless there is a home already."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._refuse_strangers()
+            if self._loop is None:
+                self._loop = loop
+
+    def home(self) -> asyncio.AbstractEventLoop:
+        """The home loop; a thread with one is started if there is none yet.
+
+        Raises:
+            StoreClosedError: After `close`, in a forked child, or when the loop that
+                opened it has ended.
+        """
+        loop = self._loop
+        if loop is None:
+            with self._lock:
+                self._refuse_strangers()
+                loop = self._loop or self._start()
+        else:
+            self._refuse_strangers()
+        if loop.is_closed():
+            raise StoreClosedError(
+                "the event loop that opened this has ended; open a new one, or do "
+                "not enter it with `async with` to let it keep a loop of its own"
+            )
+        return loop
+
+    def run(self, fn: Callable[[*Ts], Coroutine[Any, Any, T]], *args: *Ts) -> T:
+        """Run `fn(*args)` at home and block until it answers.
+
+        Raises:
+            WrongThreadError: This thread runs the home loop, which could never
+                answer.
+        """
+        loop = self.home()
+        if running_loop() is loop:
+            name = getattr(fn, "__name__", "this").lstrip("_")
+            raise WrongThreadError(
+                "a blocking call on the event loop that must serve it would never "
+                f"return: await the asynchronous method ({name}) instead, or call "
+                "from another thread"
+            )
+        if not loop.is_running():
+            raise StoreClosedError(
+                "the event loop that serves this is not running, so a blocking call "
+                "would never return"
+            )
+        future = asyncio.run_coroutine_threadsafe(fn(*args), loop)
+        while True:
+            try:
+                return future.result(_LIVENESS_CHECK)
+            except TimeoutError:
+                # Either the answer itself is a TimeoutError, or none came yet.
+                if future.done():
+                    return future.result()
+                if not loop.is_running():
+                    future.cancel()
+                    raise StoreClosedError(
+                        "the event loop that served this ended before it answered"
+                    ) from None
+            except BaseException:
+                future.cancel()
+                raise
+
+    async def arun(self, fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Await `fn(*args)` at home: here, or forwarded from another loop."""
+        loop = self.home()
+        if asyncio.get_running_loop() is loop:
+            return await fn(*args)
+        if not loop.is_running():
+            raise StoreClosedError("the event loop that serves this is not running")
+        return await asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(_awaited(fn, args), loop)
+        )
+
+    def close(self) -> None:
+        """End the own loop thread, if there is one. Idempotent."""
+        with self._lock:
+            self._closed = True
+            thread, stop = self._thread, self._stop
+            self._thread = self._stop = None
+        if thread is None or stop is None or self._pid != os.getpid():
+            return
+        stop()
+        if thread is not threading.current_thread():
+            thread.join()
+
+    def _refuse_strangers(self) -> None:
+        if self._closed:
+            raise StoreClosedError("used after it was closed; open a new one")
+        if self._pid != os.getpid():
+            raise StoreClosedError(
+                "opened by another process: after a fork, open a new one in the child"
+            )
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=_serve, args=(loop, started), name="jskv_saver", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+        # A portal that is dropped without being closed ends its thread as well.
+        self._stop = weakref.finalize(self, _stop_loop, loop)
+        self._loop = loop
+        return loop
+
+
+async def _awaited(fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
+    return await fn(*args)
+
+
+def _stop_loop(loop: asyncio.AbstractEventLoop) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(loop.stop)
+
+
+def _serve(loop: asyncio.AbstractEventLoop, started: threading.Event) -> None:
+    asyncio.set_event_loop(loop)
+    loop.call_soon(started.set)
+    try:
+        loop.run_forever()
+    finally:
+        rest = asyncio.all_tasks(loop)
+        for task in rest:
+            task.cancel()
+        if rest:
+            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

@@ -1,0 +1,180 @@
+"""Document ⇄ the bytes of a KV value; pure.
+
+    1 byte     format version
+    4 bytes    CRC-32 of all that follows
+    8 bytes    created, microseconds since 1970
+    8 bytes    updated
+    1 byte     flags: 1 = the CBOR is [path, data] instead of data
+    the rest   CBOR (RFC 8949) of the data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from struct import Struct
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import cbor2
+
+from jskv_saver.document.model import Path
+from jskv_saver.errors import CorruptDocumentError, UnsupportedFormatError
+
+FORMAT: Final = 1
+"""The format version that is written, and the newest that is read."""
+
+_PREFIX: Final = Struct(">BI")
+_HEADER: Final = Struct(">qqB")
+
+OVERHEAD: Final = _PREFIX.size + _HEADER.size
+"""Bytes of a value besides the encoded data (and the path where it is kept)."""
+
+_WITH_PATH: Final = 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_DEPTH: Final = 40
+_SCALARS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+class Body(NamedTuple):
+    """A decoded value.
+
+    Attributes:
+        data: The document's fields.
+        created: When the id was first put (UTC).
+        updated: When this version was put (UTC).
+        path: The id's segments where the key does not hold them, else None.
+    """
+
+    data: dict[str, Any]
+    created: datetime
+    updated: datetime
+    path: Path | None
+
+
+def encode(
+    data: Mapping[str, Any],
+    created: datetime,
+    updated: datetime,
+    path: Path | None = None,
+) -> bytes:
+    """The stored bytes of a document.
+
+    Args:
+        data: Fields with values that the document contract allows, already checked;
+            datetimes in UTC.
+        created: When the id was first put.
+        updated: When this version is put.
+        path: The id, if `keys.needs_path` says that the key does not hold it.
+    """
+    header = _HEADER.pack(
+        (created - _EPOCH) // _MICROSECOND,
+        (updated - _EPOCH) // _MICROSECOND,
+        0 if path is None else _WITH_PATH,
+    )
+    body = cbor2.dumps(data if path is None else [path, data])
+    return b"".join((_PREFIX.pack(FORMAT, crc32(body, crc32(header))), header, body))
+
+
+def encoded_size(data: Mapping[str, Any]) -> int:
+    """Bytes of the encoded data alone, which `Limits.data` is about."""
+    return len(cbor2.dumps(data))
+
+
+def decode(key: str, value: bytes) -> Body:
+    """The document in stored bytes.
+
+    Raises:
+        CorruptDocumentError: Not what `encode` gave, naming the key.
+        UnsupportedFormatError: A newer release wrote it.
+    """
+    if len(value) <= OVERHEAD:
+        raise _corrupt(key, f"{len(value)} bytes are too few")
+    version, checksum = _PREFIX.unpack_from(value)
+    if version != FORMAT:
+        raise _unsupported(key, version)
+    if crc32(memoryview(value)[_PREFIX.size :]) != checksum:
+        raise _corrupt(key, "the checksum does not fit")
+    created, updated, flags = _HEADER.unpack_from(value, _PREFIX.size)
+    if flags & ~_WITH_PATH:
+        raise _corrupt(key, f"unknown flags {flags:#x}")
+    data = _load(key, value[OVERHEAD:])
+    path = None
+    if flags:
+        path, data = _split(key, data)
+    if type(data) is not dict:
+        raise _corrupt(key, "the data is no map")
+    _check(key, data)
+    try:
+        return Body(
+            data,
+            _EPOCH + timedelta(microseconds=created),
+            _EPOCH + timedelta(microseconds=updated),
+            path,
+        )
+    except OverflowError as exc:
+        raise _corrupt(key, "a time is out of range") from exc
+
+
+def _load(key: str, encoded: bytes) -> Any:
+    source = BytesIO(encoded)
+    decoder = cbor2.CBORDecoder(
+        source, max_depth=_DEPTH, allow_indefinite=False, allow_duplicate_keys=False
+    )
+    try:
+        data = decoder.decode()
+    except (cbor2.CBORError, ValueError) as exc:
+        raise _corrupt(key, "the CBOR is damaged") from exc
+    if source.read(1):
+        raise _corrupt(key, "bytes follow the data")
+    return data
+
+
+def _split(key: str, data: Any) -> tuple[Path, Any]:
+    if type(data) is list and len(data) == 2 and type(data[0]) is list:
+        segments, data = data
+        if segments and all(type(segment) is str for segment in segments):
+            return tuple(segments), data
+    raise _corrupt(key, "the id is missing")
+
+
+def _check(key: str, data: dict[str, Any]) -> None:
+    """Only what the contract allows, and datetimes in UTC; without recursion."""
+    stack: list[Any] = [data]
+    while stack:
+        container = stack.pop()
+        if type(container) is dict:
+            for name in container:
+                if type(name) is not str:
+                    raise _corrupt(key, "a field's name is no text")
+            items: Any = container.items()
+        else:
+            items = enumerate(container)
+        for at, item in items:
+            kind = type(item)
+            if kind in _SCALARS:
+                continue
+            if kind is dict or kind is list:
+                stack.append(item)
+            elif kind is datetime and item.tzinfo is not None:
+                if item.tzinfo is not UTC:
+                    container[at] = item.astimezone(UTC)
+            else:
+                raise _corrupt(key, f"a value of type {kind.__name__}")
+
+
+def _corrupt(key: str, reason: str) -> CorruptDocumentError:
+    return CorruptDocumentError(f"{key!r} is corrupt: {reason}", key=key)
+
+
+def _unsupported(key: str, version: int) -> UnsupportedFormatError | Exception:
+    # Nothing was ever written as 0: an older format cannot be meant.
+    if version < FORMAT:
+        return _corrupt(key, f"format {version} does not exist")
+    return UnsupportedFormatError(
+        f"{key!r} has format {version}, this release reads up to {FORMAT}: upgrade it",
+        key=key,
+        version=version,
+    )

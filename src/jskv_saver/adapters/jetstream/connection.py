@@ -1,0 +1,216 @@
+"""One client: the caller's, or a connection of our own that is kept alive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from nats.aio.client import Client
+from nats.errors import Error
+from nats.protocol.parser import AUTHORIZATION_VIOLATION
+
+from jskv_saver.adapters.jetstream.settings import Settings, resolve
+from jskv_saver.errors import (
+    JskvError,
+    PermissionDeniedError,
+    StoreClosedError,
+    StoreUnavailableError,
+)
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "max_reconnect_attempts": -1,
+    "reconnect_time_wait": 0.2,
+    # Nothing is buffered while disconnected: a write whose caller was told that its
+    # outcome is unknown must not happen minutes later.
+    "pending_size": -1,
+}
+_POLL: Final = 0.02
+_CALLBACKS: Final = ("disconnected_cb", "reconnected_cb", "closed_cb")
+
+
+class Connection:
+    """Where a client comes from; no I/O before `client`.
+
+    `on_change` is called, without arguments, whenever the own connection was lost, came
+    back, was closed or reported an error, so that waiting requests can be looked at.
+    """
+
+    def __init__(
+        self,
+        source: Client | str | Sequence[str] | None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        role: str = "store",
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        """Args:
+        source: A connected client, addresses, or None for the environment's.
+        options: Keyword arguments of `nats.connect`.
+        role: Stands in the connection's name.
+        on_change: Called when something happened to the own connection.
+        """
+        self._client: Client | None = source if isinstance(source, Client) else None
+        self.own: Final = self._client is None
+        self.settings: Final = (
+            resolve(None if isinstance(source, Client) else source, options, role=role)
+            if self.own
+            else Settings((), {})
+        )
+        self._on_change = on_change or (lambda: None)
+        self._connecting: asyncio.Task[Client] | None = None
+        self._error: Exception | None = None
+        self._closed = False
+
+    @property
+    def current(self) -> Client | None:
+        """The client, if there is one."""
+        return self._client
+
+    @property
+    def last_error(self) -> str:
+        """The last error of the connection, for the texts of ours."""
+        error = self._error
+        if error is None and self._client is not None:
+            error = self._client.last_error
+        return "" if error is None else f" (last error: {error or repr(error)})"
+
+    async def client(self, deadline: float) -> Client:
+        """The connected client, after waiting for it until `deadline` (loop time).
+
+        Raises:
+            StoreUnavailableError: No server answers.
+            PermissionDeniedError: The server refuses the credentials.
+            StoreClosedError: After `close`.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._closed:
+                raise StoreClosedError("the connection was closed")
+            client = self._client
+            if client is not None and client.is_connected and not client.is_draining:
+                return client
+            if client is None or client.is_closed or client.is_draining:
+                if not self.own:
+                    raise StoreUnavailableError("the given NATS client was closed")
+                client = await self._connect(deadline)
+                return client
+            if loop.time() >= deadline:
+                raise StoreUnavailableError(
+                    f"no NATS server answers, nothing was sent{self.last_error}"
+                )
+            await asyncio.sleep(_POLL)
+
+    async def close(self) -> None:
+        """Close the own connection; a client that was given stays open. Idempotent."""
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait({self._connecting})
+        if self.own and self._client is not None:
+            await _close(self._client)
+            self._client = None
+
+    async def _connect(self, deadline: float) -> Client:
+        """Connect once for all that wait for it."""
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._open(deadline))
+            self._connecting.add_done_callback(self._opened)
+        # Shielded: a caller that gives up does not take the others' connection away.
+        return await asyncio.shield(self._connecting)
+
+    def _opened(self, task: asyncio.Task[Client]) -> None:
+        self._connecting = None
+        if not task.cancelled() and task.exception() is None:
+            self._client = task.result()
+
+    async def _open(self, deadline: float) -> Client:
+        loop = asyncio.get_running_loop()
+        client = Client()
+        refused: asyncio.Future[JskvError] = loop.create_future()
+        options = {**_DEFAULTS, **self.settings.options}
+        options.update(self._callbacks(client, options, refused))
+        connecting = asyncio.create_task(
+            client.connect(servers=list(self.settings.servers), **options)
+        )
+        try:
+            await asyncio.wait(
+                {connecting, refused},
+                timeout=max(0.0, deadline - loop.time()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if connecting.done():
+                connecting.result()
+                return client
+        except (Error, OSError, TimeoutError) as exc:
+            raise self._unreachable() from exc
+        finally:
+            if not client.is_connected:
+                connecting.cancel()
+                await asyncio.wait({connecting})
+                await _close(client)
+        raise refused.result() if refused.done() else self._unreachable()
+
+    def _unreachable(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"no NATS server at {', '.join(map(_redacted, self.settings.servers))}"
+            + self.last_error
+        )
+
+    def _callbacks(
+        self,
+        client: Client,
+        options: Mapping[str, Any],
+        refused: asyncio.Future[JskvError],
+    ) -> dict[str, Any]:
+        """Ours, each followed by the one in the options."""
+
+        def chained(name: str) -> Callable[[], Awaitable[None]]:
+            theirs = options.get(name)
+
+            async def callback() -> None:
+                if name == "disconnected_cb":
+                    _forget_unsent(client)
+                self._on_change()
+                if theirs is not None:
+                    await theirs()
+
+            return callback
+
+        their_error_cb = options.get("error_cb")
+
+        async def error_cb(error: Exception) -> None:
+            self._error = error
+            # There is no class for it while connecting; the constant is nats-py's.
+            if AUTHORIZATION_VIOLATION in str(error).lower() and not refused.done():
+                refused.set_result(
+                    PermissionDeniedError(f"the server refused the credentials: {error}")
+                )
+            self._on_change()
+            if their_error_cb is not None:
+                await their_error_cb(error)
+
+        return {"error_cb": error_cb, **{name: chained(name) for name in _CALLBACKS}}
+
+
+def _forget_unsent(client: Client) -> None:
+    """Drop what was written to the client but not to the socket.
+
+    nats-py would send it after reconnecting, although the callers have been told by
+    then; subscriptions are sent again by themselves.
+    """
+    client._pending.clear()
+    client._pending_data_size = 0
+
+
+async def _close(client: Client) -> None:
+    try:
+        await client.close()
+    except OSError:
+        # The socket was gone already: closed is what we wanted.
+        return
+
+
+def _redacted(address: str) -> str:
+    scheme, separator, rest = address.rpartition("://")
+    return scheme + separator + rest.rpartition("@")[2]

@@ -1,0 +1,243 @@
+"""(namespace, collection, path) ⇄ KV key: the only place that knows the key layout.
+
+    <collection>.<ns>.<path…>                              the saver's documents
+    <collection>./<ns>.d.<path…>                           other documents
+    <collection>./<ns>.c                                   a collection's catalog entry
+    <collection>./<ns>.t                                   its change tick
+    ix./<ns>.<collection>.<index>.<value token…>.<path…>   index keys
+
+Each `<…>` is one encoded token (`tokens.py`). No encoded token begins with `/`, so
+that the purge of a thread, `*.<ns>.<agent>.<thread>.>`, meets the saver's keys only.
+Index keys stand apart, so that what is newest under `<collection>./<ns>.>` changes with
+the documents, the declaration and the tick, but not with what is written ahead of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from jskv_saver.adapters.jetstream.tokens import (
+    Digested,
+    decode_token,
+    encode_token,
+    is_digested,
+)
+from jskv_saver.document.model import ANY, Path, Pattern
+from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
+
+RESERVED: Final = frozenset({"cp", "wr", "bl", "th", "rn", "ls", "ad", "pn"})
+"""The saver's collections."""
+
+_DOCUMENT: Final = "d"
+_CATALOG: Final = "c"
+_TICK: Final = "t"
+_INDEX: Final = "ix"
+
+KEY_LIMIT: Final = 3900
+"""Bytes of a key that fit a control line of 4096 with any usual bucket and inbox."""
+
+KeyPath: TypeAlias = tuple[str | Digested, ...]
+"""A path read from a key: segments whose text is not in the key are `Digested`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """What a document's key says.
+
+    Attributes:
+        namespace: The owner; `Digested` if its encoding was too long.
+        collection: The collection.
+        path: The id's segments.
+    """
+
+    namespace: str | Digested
+    collection: str | Digested
+    path: KeyPath
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """What an index key says.
+
+    Attributes:
+        index: Name of the index.
+        values: The value tokens, see `values.value_token`.
+        path: The id of the document.
+    """
+
+    index: str | Digested
+    values: tuple[str, ...]
+    path: KeyPath
+
+
+def document_key(namespace: str, collection: str, path: Path) -> str:
+    """The key of a document."""
+    return _documents(namespace, collection) + ".".join(map(encode_token, path))
+
+
+def document_filter(
+    namespace: str, collection: str, prefix: Pattern, *, deep: bool = False
+) -> str:
+    """The filter that meets documents by id; `ANY` is one segment, whatever it is.
+
+    Args:
+        namespace: The owner.
+        collection: The collection.
+        prefix: The id, or the beginning of it; may be empty with `deep`.
+        deep: Meet everything strictly below the prefix instead of the id itself.
+    """
+    segments = (prefix,) if isinstance(prefix, str) else prefix
+    tokens = ["*" if s is ANY else encode_token(s) for s in segments]
+    if deep:
+        tokens.append(">")
+    if not tokens:
+        raise InvalidRequestError("an id has at least one segment")
+    return _documents(namespace, collection) + ".".join(tokens)
+
+
+def thread_filter(namespace: str, prefix: Pattern) -> str:
+    """Everything strictly below a prefix in all of the saver's collections."""
+    segments = (prefix,) if isinstance(prefix, str) else prefix
+    if not segments:
+        raise InvalidRequestError("an empty prefix would meet everything of an owner")
+    tokens = ["*" if s is ANY else encode_token(s) for s in segments]
+    return f"*.{encode_token(namespace)}.{'.'.join(tokens)}.>"
+
+
+def collection_filter(namespace: str, collection: str) -> str:
+    """Everything of a collection but its index keys: documents, catalog entry, tick."""
+    if collection in RESERVED:
+        return f"{collection}.{encode_token(namespace)}.>"
+    return f"{encode_token(collection)}./{encode_token(namespace)}.>"
+
+
+def catalog_key(namespace: str, collection: str) -> str:
+    """The key of a collection's declaration."""
+    return f"{encode_token(collection)}./{encode_token(namespace)}.{_CATALOG}"
+
+
+def catalog_filter(namespace: str) -> str:
+    """The declarations of all collections of an owner."""
+    return f"*./{encode_token(namespace)}.{_CATALOG}"
+
+
+def tick_key(namespace: str, collection: str) -> str:
+    """The key that changes with each change of a collection."""
+    return f"{encode_token(collection)}./{encode_token(namespace)}.{_TICK}"
+
+
+def index_key(
+    namespace: str, collection: str, index: str, values: Sequence[str], path: Path
+) -> str:
+    """The index key of one document under its value tokens."""
+    tokens = ".".join((*values, *map(encode_token, path)))
+    return f"{_indexes(namespace, collection)}{encode_token(index)}.{tokens}"
+
+
+def index_filter(
+    namespace: str,
+    collection: str,
+    index: str | None = None,
+    values: Sequence[str] = (),
+) -> str:
+    """Index keys of a collection, of one index, or of one index's leading values."""
+    front = _indexes(namespace, collection)
+    if index is None:
+        return front + ">"
+    return front + ".".join((encode_token(index), *values, ">"))
+
+
+def parse_document_key(key: str) -> DocumentKey | None:
+    """What the key of a document says; None for a key that is no document's."""
+    tokens = key.split(".")
+    try:
+        if tokens[0] == _INDEX:
+            return None
+        if len(tokens) > 3 and tokens[1].startswith("/") and tokens[2] == _DOCUMENT:
+            return DocumentKey(
+                decode_token(tokens[1][1:]), decode_token(tokens[0]), _path(tokens[3:])
+            )
+        if len(tokens) > 2 and tokens[0] in RESERVED:
+            return DocumentKey(decode_token(tokens[1]), tokens[0], _path(tokens[2:]))
+    except ValueError:
+        return None
+    return None
+
+
+def path_of_key(key: str) -> KeyPath:
+    """The path of a document's key.
+
+    Raises:
+        CorruptDocumentError: The key is not of this package.
+    """
+    parsed = parse_document_key(key)
+    if parsed is None:
+        raise CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
+    return parsed.path
+
+
+def is_complete(path: KeyPath) -> bool:
+    """Whether the key holds the whole path; else it is in the document's body."""
+    return not any(isinstance(segment, Digested) for segment in path)
+
+
+def needs_path(path: Path) -> bool:
+    """Whether a segment is digested in the key, so that the body must hold the path."""
+    return any(map(is_digested, map(encode_token, path)))
+
+
+def parse_index_key(key: str, *, width: int = 1) -> IndexKey:
+    """What an index key with `width` value tokens says.
+
+    Raises:
+        CorruptDocumentError: The key is not one of those.
+    """
+    tokens = _index_tokens(key, width)
+    values = tuple(tokens[4 : 4 + width])
+    try:
+        return IndexKey(decode_token(tokens[3]), values, _path(tokens[4 + width :]))
+    except ValueError as exc:
+        raise _not_an_index_key(key) from exc
+
+
+def split_index_key(key: str, *, width: int, tail: int = 0) -> tuple[list[str], str]:
+    """The value tokens of an index key, and the key of the document it is about.
+
+    Args:
+        key: The index key.
+        width: How many value tokens it has.
+        tail: How many tokens follow the document's path.
+
+    Raises:
+        CorruptDocumentError: The key is not one of those.
+    """
+    tokens = _index_tokens(key, width + tail)
+    path = ".".join(tokens[4 + width : len(tokens) - tail])
+    return tokens[4 : 4 + width], f"{tokens[2]}.{tokens[1]}.{_DOCUMENT}.{path}"
+
+
+def _index_tokens(key: str, least: int) -> list[str]:
+    tokens = key.split(".")
+    if len(tokens) > 4 + least and tokens[0] == _INDEX and tokens[1][:1] == "/":
+        return tokens
+    raise _not_an_index_key(key)
+
+
+def _not_an_index_key(key: str) -> CorruptDocumentError:
+    return CorruptDocumentError(f"{key!r} is not an index key", key=key)
+
+
+def _documents(namespace: str, collection: str) -> str:
+    if collection in RESERVED:
+        return f"{collection}.{encode_token(namespace)}."
+    return f"{encode_token(collection)}./{encode_token(namespace)}.{_DOCUMENT}."
+
+
+def _indexes(namespace: str, collection: str) -> str:
+    return f"{_INDEX}./{encode_token(namespace)}.{encode_token(collection)}."
+
+
+def _path(tokens: list[str]) -> KeyPath:
+    return tuple(map(decode_token, tokens))

@@ -1,0 +1,296 @@
+"""Reads of documents: by id, by prefix, by query."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Final
+
+from jskv_saver.adapters.jetstream import keys
+from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
+from jskv_saver.adapters.jetstream.catalog import Catalog
+from jskv_saver.adapters.jetstream.entries import (
+    CHUNK,
+    Entries,
+    catalog_in,
+    required,
+)
+from jskv_saver.adapters.jetstream.indexes import Index, Lookup, plan_lookup
+from jskv_saver.adapters.jetstream.records import (
+    Record,
+    decode_record,
+    key_path,
+    whole_path,
+)
+from jskv_saver.document.model import (
+    Document,
+    Page,
+    Path,
+    ReadKey,
+    id_of,
+)
+from jskv_saver.document.names import PatternPath, is_exact, is_reserved
+from jskv_saver.document.query import Query
+from jskv_saver.errors import DocumentNotFoundError
+
+_FIRST_CHUNK: Final = 64
+_SPARE: Final = 4
+"""Matching documents held while sorting, in pages."""
+
+
+class Reading:
+    """The reads of the document port.
+
+    Args:
+        bucket: The bucket.
+        entries: Its entries.
+    """
+
+    def __init__(self, bucket: Bucket, entries: Entries) -> None:
+        self._bucket = bucket
+        self._entries = entries
+
+    async def get(self, namespace: str, collection: str, path: Path) -> Document:
+        """The document, or `DocumentNotFoundError`."""
+        key = keys.document_key(namespace, collection, path)
+        if is_reserved(collection):
+            if self._bucket.replicated:
+                entry = await self._bucket.get_from_leader(key)
+            else:
+                entry = await self._bucket.get(key)
+        else:
+            catalog = keys.catalog_key(namespace, collection)
+            found = await self._entries.read_newest([catalog, key])
+            required(catalog_in(found, catalog), namespace, collection)
+            entry = found.get(key)
+        if entry is None:
+            raise DocumentNotFoundError(
+                f"no document {id_of(path)!r} in {collection!r}",
+                collection=collection,
+                id=id_of(path),
+            )
+        return decode_record(entry, path).document
+
+    async def get_many(
+        self, namespace: str, reads: Sequence[tuple[str, PatternPath]]
+    ) -> dict[ReadKey, Document]:
+        """The documents by collection and id."""
+        wanted: dict[str, tuple[str, Path]] = {}
+        filters: dict[str, None] = {}
+        catalogs: dict[str, str] = {}
+        for collection, pattern in reads:
+            if not is_reserved(collection):
+                catalogs[collection] = keys.catalog_key(namespace, collection)
+            if is_exact(pattern):
+                key = keys.document_key(namespace, collection, pattern)
+                wanted[key] = collection, pattern
+            else:
+                filters[keys.document_filter(namespace, collection, pattern)] = None
+        found = await self._entries.read([*catalogs.values(), *wanted])
+        for name, key in catalogs.items():
+            required(catalog_in(found, key), namespace, name)
+        answer: dict[ReadKey, Document] = {}
+        for key, (collection, path) in wanted.items():
+            if key in found:
+                document = decode_record(found[key], path).document
+                answer[collection, document.id] = document
+        if filters:
+            names = {
+                keys.collection_token(collection): collection for collection, _ in reads
+            }
+            for entry in await self._under(list(filters)):
+                document = decode_record(entry).document
+                answer[names[entry.key.split(".", 1)[0]], document.id] = document
+        return answer
+
+    async def find(self, query: Query) -> Page:
+        """A page of the documents that match."""
+        if (
+            query.by_version
+            and query.descending
+            and query.limit == 1
+            and query.cursor_anchor is None
+            and not query.filters
+        ):
+            return await self._latest(query)
+        located = await self._candidates(query)
+        if query.by_id:
+            return await self._page_by_id(query, located)
+        return await self._page_by_order(query, located)
+
+    async def count(self, query: Query) -> int:
+        """How many documents match; without predicates their names are counted."""
+        located = await self._candidates(query)
+        if not query.filters:
+            return len(located)
+        count = 0
+        async for record in self._matching(query, located):
+            count += 1
+        return count
+
+    async def ids(self, query: Query) -> list[Path]:
+        """The paths of the documents within, sorted."""
+        return [path for path, _ in await self._candidates(query)]
+
+    async def matching(self, query: Query) -> AsyncIterator[Record]:
+        """All that match, in the order of ids."""
+        async for record in self._matching(query, await self._candidates(query)):
+            yield record
+
+    async def records(
+        self, namespace: str, collection: str, wanted: Iterable[str] | None = None
+    ) -> AsyncIterator[Record]:
+        """The documents of some keys, or all of a collection's, in any order."""
+        if wanted is None:
+            everything = keys.document_filter(namespace, collection, (), deep=True)
+            wanted = await self._bucket.names([everything])
+        rest = list(wanted)
+        for start in range(0, len(rest), CHUNK):
+            found = await self._entries.read(rest[start : start + CHUNK])
+            for entry in found.values():
+                yield decode_record(entry)
+
+    async def hinted(
+        self, namespace: str, collection: str, lookups: Sequence[Lookup]
+    ) -> set[str]:
+        """The keys of the documents that hints name."""
+        listings: dict[str, Lookup] = {}
+        for lookup in lookups:
+            for tokens in lookup.exact or ((),):
+                name = lookup.index.name
+                filter = keys.index_filter(namespace, collection, name, tokens)
+                listings[filter] = lookup
+        found: set[str] = set()
+        listed = await asyncio.gather(
+            *(self._bucket.names([filter]) for filter in listings)
+        )
+        for lookup, names in zip(listings.values(), listed, strict=True):
+            width = len(lookup.index.fields)
+            for name in names:
+                tokens, key = keys.split_index_key(name, width=width, tail=1)
+                if lookup.keeps(tokens[0]):
+                    found.add(key)
+        return found
+
+    async def _latest(self, query: Query) -> Page:
+        filters = _filters(query)
+        if is_reserved(query.collection):
+            if len(filters) == 1:
+                entries = [await self._entries.newest(filters[0])]
+            else:
+                entries = await asyncio.gather(*map(self._entries.newest, filters))
+        else:
+            catalog, *entries = await asyncio.gather(
+                self._entries.catalog(query.namespace, query.collection),
+                *map(self._entries.newest, filters),
+            )
+            required(catalog, query.namespace, query.collection)
+        present = [entry for entry in entries if entry is not None]
+        if not present:
+            return Page()
+        newest = max(present, key=_revision)
+        document = decode_record(newest).document
+        # One more may follow: a cursor is due, as of any other page.
+        others = len(present) > 1 or await self._has_others(filters, newest)
+        return Page((document,), query.cursor_after(document) if others else None)
+
+    async def _has_others(self, filters: Sequence[str], newest: Entry) -> bool:
+        return True
+
+    async def _candidates(self, query: Query) -> list[tuple[Path, str]]:
+        """Paths and keys of what may match, sorted."""
+        namespace, collection = query.namespace, query.collection
+        filters = _filters(query)
+        if is_reserved(collection):
+            return await self._located(await self._names(filters))
+        if not query.filters:
+            catalog, names = await asyncio.gather(
+                self._entries.catalog(namespace, collection), self._names(filters)
+            )
+            required(catalog, namespace, collection)
+            return await self._located(names)
+        catalog = await self._entries.catalog(namespace, collection)
+        usable = required(catalog, namespace, collection).usable
+        lookup = plan_lookup(usable, query.filters)
+        if lookup is None:
+            return await self._located(await self._names(filters))
+        hinted = await self.hinted(namespace, collection, [lookup])
+        located = await self._located(hinted)
+        return [(path, key) for path, key in located if query.matches_path(path)]
+
+    async def _names(self, filters: Sequence[str]) -> list[str]:
+        return await self._bucket.names(filters) if filters else []
+
+    async def _located(self, names: Iterable[str]) -> list[tuple[Path, str]]:
+        located: list[tuple[Path, str]] = []
+        partial: list[str] = []
+        for name in names:
+            path = key_path(name)
+            if path is None:
+                partial.append(name)
+            else:
+                located.append((path, name))
+        for start in range(0, len(partial), CHUNK):
+            # The key holds a digest only: the whole id stands in the document.
+            found = await self._entries.read(partial[start : start + CHUNK])
+            for entry in found.values():
+                located.append((decode_record(entry).path, entry.key))
+        located.sort()
+        return located
+
+    async def _matching(
+        self, query: Query, located: Sequence[tuple[Path, str]]
+    ) -> AsyncIterator[Record]:
+        """What matches of what was located, in its order, read as it is taken."""
+        start, size = 0, min(query.limit + 1 if not query.filters else _FIRST_CHUNK, CHUNK)
+        while start < len(located):
+            chunk = located[start : start + size]
+            found = await self._entries.read([key for _, key in chunk])
+            for path, key in chunk:
+                entry = found.get(key)
+                if entry is not None:
+                    record = decode_record(entry, path)
+                    if query.matches_data(record.document.data):
+                        yield record
+            start, size = start + size, min(2 * size, CHUNK)
+
+    async def _page_by_id(
+        self, query: Query, located: list[tuple[Path, str]]
+    ) -> Page:
+        paths = [path for path, _ in located]
+        rest = query.paths_after_cursor(paths)
+        documents: list[Document] = []
+        async for record in self._matching(query, located[len(paths) - len(rest) :]):
+            documents.append(record.document)
+            if len(documents) > query.limit:
+                break
+        return query.page(documents)
+
+    async def _page_by_order(
+        self, query: Query, located: list[tuple[Path, str]]
+    ) -> Page:
+        best: list[Document] = []
+        async for record in self._matching(query, located):
+            if query.after_cursor(record.document):
+                best.append(record.document)
+                if len(best) > _SPARE * (query.limit + 1):
+                    best = query.sort(best)[: query.limit + 1]
+        return query.page(query.sort(best))
+
+    async def _under(self, filters: Sequence[str]) -> list[Entry]:
+        if not self._bucket.replicated:
+            return await self._bucket.get_many(filters)
+        found = await self._entries.read(await self._bucket.names(filters))
+        return list(found.values())
+
+
+def _filters(query: Query) -> list[str]:
+    prefixes = ((),) if query.within is None else query.within
+    return [
+        keys.document_filter(query.namespace, query.collection, prefix, deep=True)
+        for prefix in prefixes
+    ]
+
+
+def _revision(entry: Entry) -> int:
+    return entry.revision

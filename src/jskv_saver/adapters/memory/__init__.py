@@ -1,0 +1,5 @@
+"""The document port in dicts."""
+
+from jskv_saver.adapters.memory.store import MemoryDocumentStore
+
+__all__ = ["MemoryDocumentStore"]

@@ -1,0 +1,329 @@
+"""Documents in dicts: the port's reference behaviour, and a store for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from threading import Lock
+from types import TracebackType
+
+from jskv_saver.adapters.memory.collection import Collection
+from jskv_saver.document import paging, requests
+from jskv_saver.document.bound import BoundDocuments
+from jskv_saver.document.declarations import (
+    merge,
+    parse_spec,
+)
+from jskv_saver.document.model import (
+    CollectionSpec,
+    Data,
+    Document,
+    DocumentId,
+    Fence,
+    Limits,
+    Order,
+    Page,
+    Pattern,
+    Predicate,
+    ReadKey,
+    Reads,
+    Write,
+    id_of,
+    path_of,
+)
+from jskv_saver.document.names import (
+    check_collection,
+    check_declarable,
+    check_namespace,
+    is_reserved,
+    parse_prefixes,
+)
+from jskv_saver.document.query import Query
+from jskv_saver.document.requests import PutRequest
+from jskv_saver.document.values import copy_data, estimated_size
+from jskv_saver.errors import (
+    CollectionNotFoundError,
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    StoreClosedError,
+)
+
+
+class MemoryDocumentStore:
+    """A document store that lives and dies with its process.
+
+    Nothing in it belongs to an event loop: any loop and any thread may use it, also
+    several at a time. It needs no opening; `async with` closes it.
+
+    Args:
+        max_document_bytes: Refuse data that would be larger than this when encoded.
+    """
+
+    def __init__(self, *, max_document_bytes: int = 1_000_000) -> None:
+        self._limits = Limits(data=max_document_bytes)
+        self._collections: dict[tuple[str, str], Collection] = {}
+        self._version = 0
+        self._closed = False
+        # Held within one operation only, never across an await.
+        self._lock = Lock()
+
+    async def __aenter__(self) -> MemoryDocumentStore:
+        self._check_open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def bind(self, namespace: str) -> BoundDocuments:
+        """The same primitives without the namespace argument."""
+        return BoundDocuments(self, namespace)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    async def ensure_collection(self, namespace: str, spec: CollectionSpec) -> None:
+        self._check_open()
+        check_namespace(namespace)
+        added = parse_spec(spec)
+        key = namespace, added.name
+        with self._lock:
+            present = self._collections.get(key)
+            if present is None:
+                self._collections[key] = Collection(merge(None, added))
+            else:
+                present.extend(merge(present.spec, added))
+
+    async def drop_collection(self, namespace: str, name: str) -> None:
+        self._check_open()
+        check_namespace(namespace)
+        check_declarable(name)
+        with self._lock:
+            self._collection(namespace, name)
+            del self._collections[namespace, name]
+
+    async def collections(self, namespace: str) -> Sequence[str]:
+        self._check_open()
+        check_namespace(namespace)
+        with self._lock:
+            return sorted(
+                name
+                for owner, name in self._collections
+                if owner == namespace and not is_reserved(name)
+            )
+
+    async def put(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        if_version: int | None = None,
+        if_latest: Fence | None = None,
+    ) -> Document:
+        self._check_open()
+        request = requests.check_put(
+            namespace, collection, id, data, if_version, if_latest
+        )
+        with self._lock:
+            return _copied(self._put(namespace, request))
+
+    async def get(self, namespace: str, collection: str, id: DocumentId) -> Document:
+        self._check_open()
+        path = requests.check_get(namespace, collection, id)
+        with self._lock:
+            document = self._collection(namespace, collection).documents.get(path)
+        if document is None:
+            raise DocumentNotFoundError(
+                f"no document {id_of(path)!r} in {collection!r}",
+                collection=collection,
+                id=id_of(path),
+            )
+        return _copied(document)
+
+    async def delete(
+        self,
+        namespace: str,
+        collection: str | Sequence[str],
+        id: Pattern,
+        *,
+        if_version: int | None = None,
+        subtree: bool = False,
+        below: int | None = None,
+    ) -> None:
+        self._check_open()
+        request = requests.check_delete(
+            namespace, collection, id, if_version, subtree, below
+        )
+        with self._lock:
+            found = [self._collection(namespace, name) for name in request.collections]
+            for each in found:
+                each.delete(request)
+
+    async def find(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        order_by: Order | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> Page:
+        self._check_open()
+        query = Query.parse(
+            namespace, collection, where, order_by, limit, cursor, within
+        )
+        with self._lock:
+            matching = self._collection(namespace, collection).matching(query)
+            page = query.page(matching if query.by_id else query.sort(matching))
+        return Page(tuple(map(_copied, page.items)), page.cursor)
+
+    async def count(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> int:
+        self._check_open()
+        query = Query.parse(namespace, collection, where, within=within)
+        with self._lock:
+            found = self._collection(namespace, collection)
+            return sum(1 for _ in found.matching(query))
+
+    async def put_many(
+        self, namespace: str, writes: Iterable[Write]
+    ) -> Sequence[Document]:
+        self._check_open()
+        parsed = requests.check_put_many(namespace, writes)
+        with self._lock:
+            return [_copied(self._put(namespace, request)) for request in parsed]
+
+    async def get_many(
+        self, namespace: str, reads: Reads
+    ) -> Mapping[ReadKey, Document]:
+        self._check_open()
+        parsed = requests.check_get_many(namespace, reads)
+        with self._lock:
+            found = [
+                (name, document)
+                for name, pattern in parsed
+                for document in self._collection(namespace, name).fitting(pattern)
+            ]
+        return {(name, document.id): _copied(document) for name, document in found}
+
+    async def delete_many(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> int:
+        self._check_open()
+        query = Query.parse(namespace, collection, where, within=within)
+        with self._lock:
+            found = self._collection(namespace, collection)
+            doomed = [path_of(document.id) for document in found.matching(query)]
+            found.remove(doomed)
+        return len(doomed)
+
+    async def ids(
+        self,
+        namespace: str,
+        collection: str,
+        *,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> Sequence[DocumentId]:
+        self._check_open()
+        check_namespace(namespace)
+        check_collection(collection)
+        prefixes = parse_prefixes(within)
+        with self._lock:
+            found = self._collection(namespace, collection)
+            return [id_of(path) for path in found.within(prefixes)]
+
+    def iterate(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        order_by: Order | None = None,
+        within: Pattern | Sequence[Pattern] | None = None,
+        page_size: int = 100,
+    ) -> AsyncIterator[Document]:
+        return paging.iterate(
+            self.find,
+            namespace,
+            collection,
+            where,
+            order_by=order_by,
+            within=within,
+            page_size=page_size,
+        )
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError("the document store was closed")
+
+    def _collection(self, namespace: str, name: str) -> Collection:
+        found = self._collections.get((namespace, name))
+        if found is not None:
+            return found
+        if not is_reserved(name):
+            raise CollectionNotFoundError(
+                f"no collection {name!r} in {namespace!r}: declare it first",
+                namespace=namespace,
+                collection=name,
+            )
+        return self._collections.setdefault((namespace, name), Collection())
+
+    def _put(self, namespace: str, request: PutRequest) -> Document:
+        collection = self._collection(namespace, request.collection)
+        size, limit = estimated_size(request.data), self._limits.data
+        if size > limit:
+            raise DocumentTooLargeError(
+                f"the document has {size} bytes, more than {limit}",
+                size=size,
+                limit=limit,
+            )
+        replaced = collection.admit(request)
+        now = datetime.now(UTC)
+        kept = (
+            replaced is not None
+            and request.keeps_creation
+            and not is_reserved(request.collection)
+        )
+        self._version += 1
+        document = Document(
+            id_of(request.path),
+            request.data,
+            self._version,
+            replaced.created_at if replaced is not None and kept else now,
+            now,
+        )
+        collection.store(request.path, document)
+        return document
+
+
+def _copied(document: Document) -> Document:
+    return Document(
+        document.id,
+        copy_data(document.data),
+        document.version,
+        document.created_at,
+        document.updated_at,
+    )

@@ -1,0 +1,111 @@
+"""RunnableConfig → CheckpointRef, parsed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from jskv_saver.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRef:
+    """Which checkpoint of which thread a config names.
+
+    Attributes:
+        thread: The thread id as text.
+        ns: The checkpoint namespace; None where the config has none.
+        id: The checkpoint id; None where the config has none: the latest.
+    """
+
+    thread: str
+    ns: str | None
+    id: str | None
+
+    @property
+    def namespace(self) -> str:
+        """The checkpoint namespace; the root's where none is given."""
+        return self.ns or ""
+
+
+def parse_ref(config: RunnableConfig) -> CheckpointRef:
+    """Read `thread_id`, `checkpoint_ns` and `checkpoint_id` of a config.
+
+    Raises:
+        InvalidRequestError: There is no thread id, or one of them is not text.
+    """
+    configurable = _configurable(config)
+    if "thread_id" not in configurable or configurable["thread_id"] is None:
+        raise InvalidRequestError(
+            "config['configurable'] has no 'thread_id': name the thread to use, e.g. "
+            "{'configurable': {'thread_id': '1'}}"
+        )
+    ns = configurable.get("checkpoint_ns")
+    id = configurable.get("checkpoint_id")
+    return CheckpointRef(
+        parse_thread_id(configurable["thread_id"]),
+        None if ns is None else _text("checkpoint_ns", ns),
+        _text("checkpoint_id", id) if id else None,
+    )
+
+
+def parse_before(config: RunnableConfig | None) -> str | None:
+    """The checkpoint id that bounds a listing, or None."""
+    if not config:
+        return None
+    id = _configurable(config).get("checkpoint_id")
+    return _text("before: checkpoint_id", id) if id else None
+
+
+def parse_thread_id(thread_id: object) -> str:
+    """A thread id as text; an int is its decimal text.
+
+    Raises:
+        InvalidRequestError: It is neither text nor an int.
+    """
+    if isinstance(thread_id, int) and not isinstance(thread_id, bool):
+        return str(thread_id)
+    return _text("thread_id", thread_id)
+
+
+def parse_texts(name: str, values: Sequence[str]) -> list[str]:
+    """A sequence of thread or run ids as text.
+
+    Raises:
+        TypeError: It is a single str.
+    """
+    if isinstance(values, str | bytes):
+        raise TypeError(f"{name} must be a sequence of ids, not a single {values!r}")
+    return [parse_thread_id(value) for value in values]
+
+
+def config_of(thread: str, ns: str, id: str) -> RunnableConfig:
+    """The config that names one checkpoint."""
+    return {
+        "configurable": {
+            "thread_id": thread,
+            "checkpoint_ns": ns,
+            "checkpoint_id": id,
+        }
+    }
+
+
+def _configurable(config: RunnableConfig) -> Mapping[str, Any]:
+    configurable = config.get("configurable") if isinstance(config, Mapping) else None
+    if not isinstance(configurable, Mapping):
+        raise InvalidRequestError(
+            "the config has no 'configurable' mapping; it must hold at least "
+            "{'configurable': {'thread_id': ...}}"
+        )
+    return configurable
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequestError(
+            f"{name} must be text, not {type(value).__name__}: {value!r:.80}"
+        )
+    return str(value)

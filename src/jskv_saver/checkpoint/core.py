@@ -1,0 +1,268 @@
+"""What the saver's two faces share: life cycle, and one coroutine per operation."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Awaitable,
+    Generator,
+    Sequence,
+)
+from types import TracebackType
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from jskv_saver._portal import Portal, running_loop
+from jskv_saver.checkpoint.config import (
+    parse_before,
+    parse_ref,
+    parse_texts,
+    parse_thread_id,
+)
+from jskv_saver.checkpoint.copier import copy_thread
+from jskv_saver.checkpoint.drafts import Draft, draft_of
+from jskv_saver.checkpoint.history import ChannelHistory, channel_histories
+from jskv_saver.checkpoint.layout import Scope, Typed
+from jskv_saver.checkpoint.listing import Listing
+from jskv_saver.checkpoint.matching import matches
+from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.pruner import Pruner
+from jskv_saver.checkpoint.reader import Loaded, Reader
+from jskv_saver.checkpoint.tuples import tuple_of
+from jskv_saver.checkpoint.writer import ConflictPolicy, Writer
+from jskv_saver.checkpoint.writes import PendingWrite, serialise_writes
+from jskv_saver.document.port import DocumentStore
+from jskv_saver.errors import InvalidRequestError
+
+_STRATEGIES = ("keep_latest", "delete", "delete_all")
+
+
+class SaverCore(BaseCheckpointSaver[Any]):
+    """A saver without its methods."""
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        *,
+        namespace: str = "default",
+        agent_id: str = "default",
+        serde: SerializerProtocol | None = None,
+        on_conflict: ConflictPolicy = "fork",
+        close_store: bool = False,
+    ) -> None:
+        """Make a saver. Nothing is sent before its first call.
+
+        Args:
+            store: Where the documents go.
+            namespace: The owner: a module, an application.
+            agent_id: A stable name of the graph.
+            serde: The serialiser; LangGraph's default if None.
+            on_conflict: What a step does whose thread another run has moved on since
+                this saver read it: "fork" stores it beside, as LangGraph's own
+                savers do; "raise" raises `WriterConflictError`.
+            close_store: Close the store when the saver is closed.
+
+        Raises:
+            InvalidRequestError: `namespace`, `agent_id` or `on_conflict` is not one.
+        """
+        super().__init__(serde=serde)
+        for name, value in (("namespace", namespace), ("agent_id", agent_id)):
+            if not isinstance(value, str) or not value:
+                raise InvalidRequestError(f"{name} must be a non-empty str: {value!r}")
+        if on_conflict not in ("fork", "raise"):
+            raise InvalidRequestError(
+                f"on_conflict must be 'fork' or 'raise', not {on_conflict!r}"
+            )
+        self.store = store
+        self.namespace = namespace
+        self.agent_id = agent_id
+        self._close_store = close_store
+        # A store that is tied to an event loop says so, and is served there.
+        portal = getattr(store, "portal", None)
+        self._portal: Portal = portal if isinstance(portal, Portal) else Portal()
+        self._partition = Partition(store, namespace, agent_id)
+        self._reader = Reader(self._partition)
+        self._writer = Writer(self._partition, on_conflict)
+        self._pruner = Pruner(self._partition)
+
+    async def __aenter__(self) -> Self:
+        self._portal.bind()
+        await self._portal.arun(self._setup)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        self._portal.run(self._setup)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def setup(self) -> Awaitable[None]:
+        """Connect, and make what the store needs. Idempotent; the first use does it.
+
+        Without a running event loop it blocks until that is done; with one, await it.
+        """
+        if running_loop() is None:
+            self._portal.run(self._setup)
+            return _Done()
+        return self.asetup()
+
+    async def asetup(self) -> None:
+        """As `setup`, to be awaited."""
+        await self._portal.arun(self._setup)
+
+    async def _setup(self) -> None:
+        setup = getattr(self.store, "setup", None)
+        if setup is not None:
+            await setup()
+
+    def close(self) -> None:
+        """End the saver, and its store if it is its own. Idempotent."""
+        if self._portal.closed:
+            return
+        if self._close_store:
+            self._portal.run(self.store.close)
+            self._portal.close()
+        elif getattr(self.store, "portal", None) is not self._portal:
+            self._portal.close()
+
+    async def aclose(self) -> None:
+        """As `close`, to be awaited."""
+        if self._portal.closed:
+            return
+        if self._close_store:
+            await self._portal.arun(self.store.close)
+            self._portal.close()
+        elif getattr(self.store, "portal", None) is not self._portal:
+            self._portal.close()
+
+    def _draft(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Draft:
+        return draft_of(
+            parse_ref(config),
+            self.agent_id,
+            self.serde,
+            self._partition.heads.base,
+            config,
+            checkpoint,
+            metadata,
+            new_versions,
+        )
+
+    def _writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> tuple[Scope, str, str, list[PendingWrite]]:
+        ref = parse_ref(config)
+        if ref.id is None:
+            raise InvalidRequestError(
+                "put_writes needs config['configurable']['checkpoint_id']: the "
+                "checkpoint that the writes belong to"
+            )
+        scope = Scope(self.agent_id, ref.thread, ref.namespace)
+        new = serialise_writes(writes, task_id, task_path, self.serde)
+        return scope, ref.id, task_id, new
+
+    async def _read(self, config: RunnableConfig) -> Loaded | None:
+        ref = parse_ref(config)
+        scope = Scope(self.agent_id, ref.thread, ref.namespace)
+        if ref.id is None:
+            return await self._reader.latest(scope)
+        return await self._reader.by_id(scope, ref.id)
+
+    def _listing(
+        self,
+        config: RunnableConfig | None,
+        filter: dict[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Listing:
+        if limit is not None and (not isinstance(limit, int) or limit < 0):
+            raise InvalidRequestError(
+                f"limit must be a whole number from 0, or None for all: {limit!r}"
+            )
+        ref = parse_ref(config) if config else None
+        serde, wanted = self.serde, dict(filter or {})
+
+        def accept(metadata: Typed) -> bool:
+            return matches(serde.loads_typed(metadata), wanted)
+
+        return Listing(
+            self._reader,
+            ref.thread if ref else None,
+            ref.ns if ref else None,
+            ref.id if ref else None,
+            parse_before(before),
+            limit,
+            accept if wanted else None,
+        )
+
+    async def _copy(self, source: str, target: str) -> None:
+        await copy_thread(
+            self._partition,
+            self._writer,
+            self.serde,
+            parse_thread_id(source),
+            parse_thread_id(target),
+        )
+
+    async def _prune(self, thread_ids: Sequence[str], strategy: str) -> None:
+        threads = parse_texts("thread_ids", thread_ids)
+        if strategy not in _STRATEGIES:
+            raise InvalidRequestError(
+                f"strategy must be one of {_STRATEGIES}, not {strategy!r}"
+            )
+        for thread in threads:
+            if strategy == "keep_latest":
+                await self._pruner.keep_latest(thread)
+            else:
+                await self._pruner.delete_thread(thread)
+
+    async def _history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> dict[str, ChannelHistory]:
+        if not channels:
+            return {}
+        ref = parse_ref(config)
+        scope = Scope(self.agent_id, ref.thread, ref.namespace)
+        return await channel_histories(self._partition, scope, ref.id, channels)
+
+    def _given(self, loaded: Loaded | None) -> CheckpointTuple | None:
+        return None if loaded is None else tuple_of(loaded, self.serde)
+
+
+class _Done:
+    """Nothing is left to await."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield

@@ -1,0 +1,97 @@
+"""What a saver remembers of threads, in bounded memory.
+
+All of it holds only while its fence holds: a put that rests on it is refused as soon
+as anybody else wrote, pruned or deleted, and then it is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from jskv_saver.checkpoint.drafts import Base
+from jskv_saver.checkpoint.layout import Scope
+
+MAX_SCOPES = 1024
+"""Checkpoint namespaces that are remembered."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of values that are remembered."""
+MAX_SEEN = 4096
+"""Checkpoints of which it is remembered what the head was when they were met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The state of a checkpoint namespace at its last message.
+
+    Attributes:
+        fence: The version of its newest message; 0: there is none.
+        known: The greatest ids, greatest first; empty: no checkpoint exists.
+        base: The checkpoint that this process last wrote or read here, or None.
+        runs: Runs whose index entry is known to be stored.
+    """
+
+    fence: int
+    known: tuple[str, ...] = ()
+    base: Base | None = None
+    runs: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds in memory, about."""
+        return self.base.size if self.base else 0
+
+
+class Heads:
+    """The heads that were met last. Written on the home loop, read from anywhere."""
+
+    def __init__(self) -> None:
+        self._heads: OrderedDict[Scope, Head] = OrderedDict()
+        self._bytes = 0
+        self._seen: OrderedDict[tuple[Scope, str], str | None] = OrderedDict()
+
+    def get(self, scope: Scope) -> Head | None:
+        """The head of a namespace, if it is remembered."""
+        return self._heads.get(scope)
+
+    def base(self, scope: Scope, id: str) -> Base | None:
+        """A checkpoint and its bytes, if it was the last one met there."""
+        head = self._heads.get(scope)
+        if head and head.base and head.base.record.id == id:
+            return head.base
+        return None
+
+    def set(self, scope: Scope, head: Head) -> None:
+        """Remember a head."""
+        self.forget(scope)
+        if head.size > MAX_BYTES:
+            head = Head(head.fence, head.known, None, head.runs)
+        self._heads[scope] = head
+        self._bytes += head.size
+        while len(self._heads) > MAX_SCOPES or self._bytes > MAX_BYTES:
+            _, dropped = self._heads.popitem(last=False)
+            self._bytes -= dropped.size
+
+    def forget(self, scope: Scope) -> None:
+        """Forget a head."""
+        dropped = self._heads.pop(scope, None)
+        if dropped:
+            self._bytes -= dropped.size
+
+    def forget_thread(self, agent: str, thread: str) -> None:
+        """Forget all heads of a thread."""
+        for scope in [
+            s for s in self._heads if s.thread == thread and s.agent == agent
+        ]:
+            self.forget(scope)
+
+    def met(self, scope: Scope, id: str, head: str | None) -> None:
+        """Remember which checkpoint was the head when `id` was read or written."""
+        self._seen[scope, id] = head
+        self._seen.move_to_end((scope, id))
+        while len(self._seen) > MAX_SEEN:
+            self._seen.popitem(last=False)
+
+    def head_when_met(self, scope: Scope, id: str) -> str | None:
+        """The head when `id` was read or written; None if that is not remembered."""
+        return self._seen.get((scope, id))

@@ -1,0 +1,79 @@
+"""Listing checkpoints, page by page, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jskv_saver.checkpoint.layout import Record, Scope, Typed
+from jskv_saver.checkpoint.partition import PAGE
+from jskv_saver.checkpoint.reader import Loaded, Reader
+from jskv_saver.document.model import Path
+
+
+class Listing:
+    """A listing, read page by page.
+
+    Args:
+        reader: Reads.
+        thread: The thread; None: all threads.
+        ns: The checkpoint namespace; None: all.
+        id: Only this checkpoint.
+        before: Only ids smaller than this one.
+        limit: How many to give at most; None: all.
+        accept: Whether metadata matches; None: all does.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        thread: str | None,
+        ns: str | None,
+        id: str | None,
+        before: str | None,
+        limit: int | None,
+        accept: Callable[[Typed], bool] | None,
+    ) -> None:
+        self._reader = reader
+        self._where = (thread, ns)
+        self._bounds = (id, before)
+        self._left = limit
+        self._accept = accept
+        self._names: list[Path] | None = None
+        self._writes: dict[Path, list[Path]] = {}
+        self._at = 0
+
+    async def next_page(self) -> list[Loaded] | None:
+        """The next checkpoints, newest first; None at the end."""
+        while self._left is None or self._left > 0:
+            if self._names is None:
+                self._names = await self._reader.names(*self._where, *self._bounds)
+                if self._names:
+                    self._writes = await self._reader.names_of_writes(*self._where)
+            if self._at >= len(self._names):
+                return None
+            size = PAGE if self._accept or self._left is None else self._left
+            size = min(size, PAGE)
+            paths = self._names[self._at : self._at + size]
+            self._at += len(paths)
+            records = await self._reader.read_records(paths)
+            if self._accept:
+                records = await self._matching(records, self._accept)
+            records = records[: self._left]
+            page = await self._reader.read_contents(records, self._writes)
+            if self._left is not None:
+                self._left -= len(page)
+            if page:
+                return page
+        return None
+
+    async def _matching(
+        self,
+        records: Sequence[tuple[Scope, Record]],
+        accept: Callable[[Typed], bool],
+    ) -> list[tuple[Scope, Record]]:
+        metadata = await self._reader.read_metadata(records)
+        return [
+            found
+            for found, typed in zip(records, metadata, strict=True)
+            if typed is not None and accept(typed)
+        ]

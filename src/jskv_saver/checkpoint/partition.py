@@ -1,0 +1,111 @@
+"""The documents of one module namespace and agent: reads that all parts share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from jskv_saver.checkpoint.heads import Head, Heads
+from jskv_saver.checkpoint.layout import (
+    EPOCH,
+    PARTS,
+    RECORDS,
+    Epoch,
+    Record,
+    Scope,
+    decode_epoch,
+    decode_record,
+    is_epoch,
+    key_of,
+)
+from jskv_saver.document.model import Document, DocumentId, Path, path_of
+from jskv_saver.document.port import DocumentStore
+from jskv_saver.errors import CorruptDocumentError
+
+PAGE = 256
+"""Documents that one read asks for at most, where it can be cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Where a saver's documents live, and what it remembers of them."""
+
+    store: DocumentStore
+    namespace: str
+    agent: str
+    heads: Heads = field(default_factory=Heads)
+
+    async def last_message(self, scope: Scope) -> Document | None:
+        """The newest document among the records of a namespace: one round trip."""
+        page = await self.store.find(
+            self.namespace,
+            RECORDS,
+            order_by=("@version", "desc"),
+            limit=1,
+            within=scope.prefix,
+        )
+        return page.items[0] if page.items else None
+
+    async def read_head(self, scope: Scope) -> Head:
+        """The state of a namespace, read anew."""
+        last = await self.last_message(scope)
+        if last is None:
+            return Head(0)
+        if is_epoch(last):
+            return Head(last.version, decode_epoch(last).known)
+        record = decode_record(last)
+        runs = frozenset((record.run,) if record.run else ())
+        return Head(last.version, record.known, None, runs)
+
+    async def names(self, scope: Scope) -> list[str]:
+        """The ids of the checkpoints of a namespace, ascending."""
+        found = await self.store.ids(self.namespace, RECORDS, within=scope.prefix)
+        return [id[-1] for id in found if id[-1] != EPOCH]
+
+    async def records(
+        self, scope: Scope, ids: Iterable[str], *, epoch: bool = False
+    ) -> tuple[dict[str, Record], Epoch | None]:
+        """The records of some ids, those that are missing left out, and the epoch."""
+        wanted = [(RECORDS, scope.record(id)) for id in ids]
+        if epoch:
+            wanted.append((RECORDS, scope.record(EPOCH)))
+        found = await self.store.get_many(self.namespace, wanted)
+        read: Epoch | None = None
+        records: dict[str, Record] = {}
+        for document in found.values():
+            if is_epoch(document):
+                read = decode_epoch(document)
+            else:
+                records[document.id[-1]] = decode_record(document)
+        return records, read
+
+    async def parts(
+        self, scope: Scope, digests: Iterable[bytes]
+    ) -> Mapping[bytes, bytes]:
+        """The parts with some digests; missing ones are left out."""
+        wanted = [(PARTS, scope.part(digest)) for digest in digests]
+        if not wanted:
+            return {}
+        found = await self.store.get_many(self.namespace, wanted)
+        return dict(part_of(document) for document in found.values())
+
+
+def part_of(document: Document) -> tuple[bytes, bytes]:
+    """The digest and the content of a part."""
+    return bytes.fromhex(document.id[-1]), document.data["b"]
+
+
+def missing_part(scope: Scope, digest: bytes) -> CorruptDocumentError:
+    """The error that names a part which is not there."""
+    key = key_of(PARTS, scope.part(digest))
+    return CorruptDocumentError(
+        f"a checkpoint of thread {scope.thread!r} refers to {key!r}, which is not "
+        "stored any more: its state cannot be given whole",
+        key=key,
+    )
+
+
+def scope_of(id: DocumentId) -> Scope:
+    """The namespace that a record's, part's or write's document belongs to."""
+    path: Path = path_of(id)
+    return Scope(*path[:3])

@@ -1,0 +1,359 @@
+"""Reading checkpoints: the latest, by id, or many, each in few round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from langgraph.checkpoint.serde.types import TASKS
+
+from jskv_saver.checkpoint.drafts import Base
+from jskv_saver.checkpoint.heads import Head
+from jskv_saver.checkpoint.layout import (
+    EPOCH,
+    PARTS,
+    RECORDS,
+    WRITES,
+    Entry,
+    Record,
+    Scope,
+    Typed,
+    decode_epoch,
+    decode_record,
+    greatest,
+    is_epoch,
+    join,
+)
+from jskv_saver.checkpoint.partition import (
+    Partition,
+    missing_part,
+    part_of,
+    scope_of,
+)
+from jskv_saver.checkpoint.writes import PendingWrite, group_writes
+from jskv_saver.document.model import Document, Path, Pattern, path_of
+
+_SENDS_IN_CHANNEL = 4
+"""The checkpoint format from which on sent tasks are a channel's value."""
+_ATTEMPTS = 8
+"""How often a read starts again because what it was reading was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A checkpoint that was read; its values are not deserialised.
+
+    Attributes:
+        scope: Where it is.
+        record: Its record.
+        skeleton: The checkpoint without channel values and versions.
+        metadata: Its metadata.
+        values: Its channel values.
+        writes: Its pending writes, in LangGraph's order.
+        sends: For a checkpoint of a format before 4, which kept them as writes of
+            its parent: the tasks that were sent.
+    """
+
+    scope: Scope
+    record: Record
+    skeleton: Typed
+    metadata: Typed
+    values: Mapping[str, Typed]
+    writes: Sequence[PendingWrite]
+    sends: Sequence[Typed] = ()
+
+
+class Reader:
+    """Reads checkpoints of a partition."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._store = partition.store
+        self._namespace = partition.namespace
+        self._heads = partition.heads
+
+    async def latest(self, scope: Scope) -> Loaded | None:
+        """The checkpoint with the greatest id, or None."""
+        for _ in range(_ATTEMPTS):
+            last = await self._partition.last_message(scope)
+            if last is None:
+                return None
+            if is_epoch(last):
+                record, known = None, decode_epoch(last).known
+            else:
+                record = decode_record(last)
+                known = record.known
+            if not known:
+                known = greatest(await self._partition.names(scope))
+                if not known:
+                    return None
+            if record is None or record.id != known[0]:
+                found, _ = await self._partition.records(scope, known[:1])
+                record = found.get(known[0])
+            if record is None:
+                # The head was removed without an epoch: look what is left.
+                known = greatest(await self._partition.names(scope))
+                if not known:
+                    return None
+                found, _ = await self._partition.records(scope, known[:1])
+                record = found.get(known[0])
+                if record is None:
+                    continue
+            loaded = await self._with_contents(scope, record)
+            if loaded is not None:
+                self._remember(loaded, last.version, known)
+                return loaded
+        return None
+
+    async def by_id(self, scope: Scope, id: str) -> Loaded | None:
+        """The checkpoint with an id, or None."""
+        key = (RECORDS, scope.record(id))
+        for _ in range(_ATTEMPTS):
+            found = await self._store.get_many(
+                self._namespace, [key, *scope.writes(id)]
+            )
+            if key not in found or id == EPOCH:
+                return None
+            record = decode_record(found[key])
+            writes = [document for at, document in found.items() if at != key]
+            loaded = await self._with_contents(scope, record, writes)
+            if loaded is not None:
+                head = self._heads.get(scope)
+                if head and head.known:
+                    self._heads.met(scope, id, head.known[0])
+                return loaded
+        return None
+
+    def _remember(self, loaded: Loaded, fence: int, known: tuple[str, ...]) -> None:
+        record, scope = loaded.record, loaded.scope
+        runs = frozenset((record.run,) if record.run else ())
+        head = self._heads.get(scope)
+        if head and head.fence == fence:
+            runs |= head.runs
+        base = Base(record, loaded.values)
+        self._heads.set(scope, Head(fence, known, base, runs))
+        self._heads.met(scope, record.id, record.id)
+
+    async def _with_contents(
+        self,
+        scope: Scope,
+        record: Record,
+        writes: Iterable[Document] | None = None,
+    ) -> Loaded | None:
+        """A record with its values and writes; None if it was removed meanwhile."""
+        at_hand = self._heads.base(scope, record.id)
+        if at_hand is None or at_hand.record.version != record.version:
+            at_hand = None
+        values = at_hand.values if at_hand else {}
+        digests = {
+            run.part
+            for entry in (
+                record.skeleton,
+                record.metadata,
+                *(e for name, e in record.channels.items() if name not in values),
+            )
+            for run in entry.runs
+            if run.part
+        }
+        reads: list[tuple[str, Pattern]] = [
+            (PARTS, scope.part(digest)) for digest in digests
+        ]
+        if writes is None:
+            reads += scope.writes(record.id)
+        if _had_sends(record):
+            reads += scope.writes(record.parent or "")
+        parts: dict[bytes, bytes] = {}
+        documents: list[Document] = list(writes or ())
+        if reads:
+            found = await self._store.get_many(self._namespace, reads)
+            for (collection, _), document in found.items():
+                if collection == PARTS:
+                    digest, content = part_of(document)
+                    parts[digest] = content
+                else:
+                    documents.append(document)
+        grouped = group_writes(documents)
+        try:
+            return _loaded(scope, record, values, parts, grouped)
+        except KeyError as exc:
+            if await self._is_gone(scope, record):
+                return None
+            raise missing_part(scope, exc.args[0]) from exc
+
+    async def _is_gone(self, scope: Scope, record: Record) -> bool:
+        found, _ = await self._partition.records(scope, [record.id])
+        return record.id not in found or found[record.id].version != record.version
+
+    async def names(
+        self, thread: str | None, ns: str | None, id: str | None, before: str | None
+    ) -> list[Path]:
+        """The ids of the records that a listing is about, newest first."""
+        if thread is not None and ns is not None and id is not None:
+            paths = [Scope(self._partition.agent, thread, ns).record(id)]
+        else:
+            paths = [
+                path_of(found)
+                for found in await self._store.ids(
+                    self._namespace, RECORDS, within=self._prefix(thread, ns)
+                )
+            ]
+        chosen = [
+            path
+            for path in paths
+            if path[-1] != EPOCH
+            and (id is None or path[-1] == id)
+            and (before is None or path[-1] < before)
+        ]
+        chosen.sort(key=lambda path: (path[-1], path), reverse=True)
+        return chosen
+
+    async def names_of_writes(
+        self, thread: str | None, ns: str | None
+    ) -> dict[Path, list[Path]]:
+        """The ids of all writes there, parts included, by their record's id."""
+        found: dict[Path, list[Path]] = {}
+        for id in await self._store.ids(
+            self._namespace, WRITES, within=self._prefix(thread, ns)
+        ):
+            path = path_of(id)
+            found.setdefault(path[:4], []).append(path)
+        return found
+
+    def _prefix(self, thread: str | None, ns: str | None) -> Path:
+        agent = self._partition.agent
+        if thread is None:
+            return (agent,)
+        return (agent, thread) if ns is None else (agent, thread, ns)
+
+    async def read_records(self, paths: Sequence[Path]) -> list[tuple[Scope, Record]]:
+        """The records with some ids, in their order; missing ones are left out."""
+        found = await self._store.get_many(
+            self._namespace, [(RECORDS, path) for path in paths]
+        )
+        return [
+            (scope_of(path), decode_record(found[RECORDS, path]))
+            for path in paths
+            if (RECORDS, path) in found
+        ]
+
+    async def read_metadata(
+        self, records: Sequence[tuple[Scope, Record]]
+    ) -> list[Typed | None]:
+        """The metadata of some records; None where it is gone."""
+        parts = await self._parts(
+            (scope, run.part)
+            for scope, record in records
+            for run in record.metadata.runs
+            if run.part
+        )
+        result: list[Typed | None] = []
+        for scope, record in records:
+            try:
+                content = join(record.metadata, record.inline, parts.get(scope, {}))
+            except KeyError as exc:
+                if not await self._is_gone(scope, record):
+                    raise missing_part(scope, exc.args[0]) from exc
+                result.append(None)
+            else:
+                result.append(Typed(record.metadata.kind, content))
+        return result
+
+    async def read_contents(
+        self,
+        records: Sequence[tuple[Scope, Record]],
+        writes: Mapping[Path, Sequence[Path]],
+    ) -> list[Loaded]:
+        """Some records with their values and writes; removed ones are left out."""
+        parts = await self._parts(
+            (scope, digest) for scope, record in records for digest in record.digests()
+        )
+        wanted = [
+            path
+            for scope, record in records
+            for id in (record.id, record.parent if _had_sends(record) else None)
+            for path in (writes.get(scope.record(id), ()) if id else ())
+        ]
+        grouped = await self.read_writes(wanted)
+        result: list[Loaded] = []
+        for scope, record in records:
+            try:
+                result.append(_loaded(scope, record, {}, parts.get(scope, {}), grouped))
+            except KeyError as exc:
+                if not await self._is_gone(scope, record):
+                    raise missing_part(scope, exc.args[0]) from exc
+        return result
+
+    async def read_writes(
+        self, paths: Sequence[Path]
+    ) -> dict[tuple[Scope, str], list[PendingWrite]]:
+        """The writes in some documents, parts included, by checkpoint, in order."""
+        if not paths:
+            return {}
+        found = await self._store.get_many(
+            self._namespace, [(WRITES, path) for path in paths]
+        )
+        return group_writes(found.values())
+
+    async def read_values(
+        self, scope: Scope, record: Record, channels: Iterable[str]
+    ) -> dict[str, Typed]:
+        """Some channel values of a record."""
+        entries = {channel: record.channels[channel] for channel in channels}
+        parts = await self._partition.parts(
+            scope,
+            {run.part for entry in entries.values() for run in entry.runs} - {b""},
+        )
+        try:
+            return {
+                channel: Typed(entry.kind, join(entry, record.inline, parts))
+                for channel, entry in entries.items()
+            }
+        except KeyError as exc:
+            raise missing_part(scope, exc.args[0]) from exc
+
+    async def _parts(
+        self, wanted: Iterable[tuple[Scope, bytes]]
+    ) -> dict[Scope, dict[bytes, bytes]]:
+        reads = [(PARTS, scope.part(digest)) for scope, digest in dict.fromkeys(wanted)]
+        parts: dict[Scope, dict[bytes, bytes]] = {}
+        if reads:
+            found = await self._store.get_many(self._namespace, reads)
+            for document in found.values():
+                digest, content = part_of(document)
+                parts.setdefault(scope_of(document.id), {})[digest] = content
+        return parts
+
+
+def _had_sends(record: Record) -> bool:
+    return record.format < _SENDS_IN_CHANNEL and record.parent is not None
+
+
+def _loaded(
+    scope: Scope,
+    record: Record,
+    at_hand: Mapping[str, Typed],
+    parts: Mapping[bytes, bytes],
+    writes: Mapping[tuple[Scope, str], Sequence[PendingWrite]],
+) -> Loaded:
+    def typed(entry: Entry) -> Typed:
+        return Typed(entry.kind, join(entry, record.inline, parts))
+
+    sends: list[Typed] = []
+    if _had_sends(record):
+        sends = [
+            write.value
+            for write in writes.get((scope, record.parent or ""), ())
+            if write.channel == TASKS
+        ]
+    return Loaded(
+        scope=scope,
+        record=record,
+        skeleton=typed(record.skeleton),
+        metadata=typed(record.metadata),
+        values={
+            name: at_hand[name] if name in at_hand else typed(entry)
+            for name, entry in record.channels.items()
+        },
+        writes=writes.get((scope, record.id), ()),
+        sends=sends,
+    )

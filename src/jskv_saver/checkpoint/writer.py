@@ -1,0 +1,340 @@
+"""Storing checkpoints and pending writes: fenced, parts first, the whole last."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Literal
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from jskv_saver.checkpoint.drafts import INLINE, Base, Draft, lay_out, value_bytes
+from jskv_saver.checkpoint.heads import Head
+from jskv_saver.checkpoint.layout import (
+    EPOCH,
+    PARTS,
+    RECORDS,
+    RUNS,
+    THREADS,
+    WRITES,
+    Record,
+    Scope,
+    Typed,
+    encode_epoch,
+    encode_record,
+    join,
+)
+from jskv_saver.checkpoint.partition import Partition, missing_part
+from jskv_saver.checkpoint.writes import (
+    PendingWrite,
+    decode_writes,
+    encode_writes,
+    merge,
+    part_names,
+)
+from jskv_saver.document.model import Write
+from jskv_saver.errors import (
+    DivergentCheckpointError,
+    DocumentNotFoundError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
+    VersionConflictError,
+    WriterConflictError,
+)
+
+ConflictPolicy = Literal["fork", "raise"]
+
+PART_SIZE = 524_288
+"""Greatest size of a part in bytes, where the store allows documents that large."""
+_DOCUMENT_OVERHEAD = 4096
+_PATIENCE = 30.0
+"""Seconds for which a refused put is rebuilt on what others wrote meanwhile."""
+
+
+class Writer:
+    """Stores checkpoints and pending writes of a partition."""
+
+    def __init__(self, partition: Partition, on_conflict: ConflictPolicy) -> None:
+        self._partition = partition
+        self._store = partition.store
+        self._namespace = partition.namespace
+        self._heads = partition.heads
+        self._on_conflict = on_conflict
+
+    @property
+    def part_size(self) -> int:
+        """The greatest size of a part here, in bytes."""
+        return min(PART_SIZE, self._store.limits.data - _DOCUMENT_OVERHEAD)
+
+    # -- checkpoints -----------------------------------------------------------------
+
+    async def put(self, draft: Draft, serde: SerializerProtocol) -> None:
+        """Store a checkpoint, whole or not at all.
+
+        Raises:
+            DivergentCheckpointError: Other content is stored under its id.
+            WriterConflictError: With the policy `raise`, if the head was moved.
+            UnknownOutcomeError: The answer was lost and the checkpoint is not there.
+        """
+        try:
+            await _persist(lambda: self._put(draft, serde))
+        except UnknownOutcomeError as lost:
+            self._heads.forget(draft.scope)
+            # Never repeated: if it is there, it was stored; if not, it may still be.
+            try:
+                stored = await self._is_stored(draft, serde)
+            except StoreUnavailableError:
+                raise lost from None
+            if not stored:
+                raise
+
+    async def _put(self, draft: Draft, serde: SerializerProtocol) -> bool:
+        scope, heads = draft.scope, self._heads
+        head = heads.get(scope) or await self._partition.read_head(scope)
+        if head.known and draft.id <= head.known[0]:
+            # Not above the greatest: it may be there already.
+            if await self._is_stored(draft, serde):
+                return True
+        self._refuse_conflict(head, draft)
+        try:
+            base = await self._base(head, draft)
+            head = await self._store_checkpoint(head, base, draft)
+        except VersionConflictError:
+            heads.forget(scope)
+            return False
+        heads.set(scope, head)
+        heads.met(scope, draft.id, head.known[0])
+        return True
+
+    def _refuse_conflict(self, head: Head, draft: Draft) -> None:
+        if self._on_conflict == "fork" or draft.source != "loop" or draft.scope.ns:
+            return
+        current = head.known[0] if head.known else None
+        if current in (None, draft.parent) and draft.parent in (None, current):
+            return
+        if draft.parent is not None:
+            met = self._heads.head_when_met(draft.scope, draft.parent)
+            if met is not None and met == current:
+                return
+        base = head.base.record if head.base else None
+        if base and base.id == current and draft.run and base.run == draft.run:
+            return
+        self._heads.forget(draft.scope)
+        raise WriterConflictError(
+            f"checkpoint {draft.id!r} of thread {draft.scope.thread!r} continues "
+            f"{draft.parent!r}, but another run has moved the head to {current!r}; "
+            "read the thread again and decide, or use on_conflict='fork'",
+            mine=draft.id,
+            theirs=current,
+        )
+
+    async def _base(self, head: Head, draft: Draft) -> Base | None:
+        """The parent that a draft may refer to, under the fence of `head`."""
+        parent, scope = draft.parent, draft.scope
+        if parent is None:
+            return None
+        if head.base and head.base.record.id == parent:
+            return head.base
+        records: dict[str, Record] = {}
+        if head.known:
+            records, epoch = await self._partition.records(scope, [parent], epoch=True)
+            if epoch and parent in epoch.dead:
+                records = {}
+        if parent not in records:
+            if draft.deltas:
+                raise DocumentNotFoundError(
+                    f"checkpoint {draft.id!r} of thread {scope.thread!r} keeps only "
+                    f"changes of {list(draft.deltas)}, and its parent {parent!r} was "
+                    "deleted: nothing was stored; start from a checkpoint that exists",
+                    collection=RECORDS,
+                    id=scope.record(parent),
+                )
+            return None
+        record = records[parent]
+        changed = {
+            name: record.channels[name]
+            for name in draft.values.keys() & record.channels.keys() & draft.changed
+            if record.channels[name].length > INLINE
+        }
+        digests = {run.part for entry in changed.values() for run in entry.runs}
+        parts = await self._partition.parts(scope, digests - {b""})
+        values: dict[str, Typed] = {}
+        for name, entry in changed.items():
+            if all(not run.part or run.part in parts for run in entry.runs):
+                values[name] = Typed(entry.kind, join(entry, record.inline, parts))
+        return Base(record, values)
+
+    async def _store_checkpoint(
+        self, head: Head, base: Base | None, draft: Draft
+    ) -> Head:
+        scope = draft.scope
+        new, parts = lay_out(draft, base, head.known, self.part_size)
+        fence = head.fence or await self._open(scope)
+        writes: list[Write] = []
+        runs = head.runs
+        if draft.run and draft.run not in runs:
+            runs |= {draft.run}
+            writes.append((RUNS, scope.run(draft.run), {}, None))
+        writes += [
+            (PARTS, scope.part(name), {"b": content}, None)
+            for name, content in parts.items()
+        ]
+        writes.append(
+            (
+                RECORDS,
+                scope.record(draft.id),
+                encode_record(new.record),
+                (scope.prefix, fence),
+            )
+        )
+        stored = await self._store.put_many(self._namespace, writes)
+        record = replace(new.record, version=stored[-1].version)
+        return Head(record.version, record.known, replace(new, record=record), runs)
+
+    async def _open(self, scope: Scope) -> int:
+        """Give an empty namespace a first message to fence on.
+
+        What precedes its first record (index entries, parts) could otherwise be
+        erased by a delete that the record's own fence, "nothing is there", would not
+        notice.
+        """
+        stored = await self._store.put_many(
+            self._namespace,
+            [
+                (THREADS, scope.prefix, {}, None),
+                (
+                    RECORDS,
+                    scope.record(EPOCH),
+                    encode_epoch(()),
+                    (scope.prefix, 0),
+                ),
+            ],
+        )
+        return stored[-1].version
+
+    async def _is_stored(self, draft: Draft, serde: SerializerProtocol) -> bool:
+        """Whether the checkpoint is there, with the same content."""
+        scope = draft.scope
+        records, epoch = await self._partition.records(scope, [draft.id], epoch=True)
+        record = records.get(draft.id)
+        if record is None:
+            return False
+        if epoch and draft.id in epoch.dead and record.version < epoch.version:
+            return False
+        parts = await self._partition.parts(scope, record.digests())
+        try:
+            stored = value_bytes(record, parts)
+            skeleton = join(record.skeleton, record.inline, parts)
+            metadata = join(record.metadata, record.inline, parts)
+        except KeyError as exc:
+            raise missing_part(scope, exc.args[0]) from exc
+        pairs = [
+            (Typed(record.skeleton.kind, skeleton), draft.skeleton),
+            (Typed(record.metadata.kind, metadata), draft.metadata),
+            *((old, draft.values.get(name, old)) for name, old in stored.items()),
+        ]
+        if (
+            record.parent == draft.parent
+            and record.versions == draft.versions
+            and stored.keys() == draft.values.keys()
+            and all(_alike(old, new, serde) for old, new in pairs)
+        ):
+            return True
+        raise DivergentCheckpointError(
+            f"checkpoint {draft.id!r} of thread {scope.thread!r} is stored already, "
+            "with other content; a checkpoint never changes: give the new one an id "
+            "of its own",
+            checkpoint_id=draft.id,
+        )
+
+    # -- pending writes --------------------------------------------------------------
+
+    async def put_writes(
+        self, scope: Scope, id: str, task: str, new: list[PendingWrite]
+    ) -> None:
+        """Store the writes of one call of a task, all or none.
+
+        Raises:
+            UnknownOutcomeError: The answer was lost; the call may be repeated.
+        """
+        if not new:
+            return
+        stored: list[PendingWrite] = []
+        version = 0
+
+        async def attempt() -> bool:
+            nonlocal stored, version
+            merged = merge(stored, new)
+            if version and merged == stored:
+                return True
+            try:
+                return await self._store_writes(scope, id, task, merged, version)
+            except VersionConflictError:
+                version, stored = await self.task_writes(scope, id, task)
+                return False
+
+        await _persist(attempt)
+
+    async def _store_writes(
+        self, scope: Scope, id: str, task: str, writes: list[PendingWrite], version: int
+    ) -> bool:
+        encoded = encode_writes(writes, self.part_size)
+        whole: Write = (WRITES, scope.task(id, task), encoded.document, version)
+        if not encoded.parts:
+            await self._store.put_many(self._namespace, [whole])
+            return True
+        ids = [scope.task_part(id, task, name) for name in encoded.parts]
+        contents = encoded.parts.values()
+        parts: list[Write] = [
+            (WRITES, part, {"b": content}, None)
+            for part, content in zip(ids, contents, strict=True)
+        ]
+        await self._store.put_many(self._namespace, [*parts, whole])
+        # A delete that ran between the parts and the document took parts with it.
+        found = await self._store.get_many(
+            self._namespace, [(WRITES, part) for part in ids]
+        )
+        if len(found) == len(ids):
+            return True
+        raise VersionConflictError("the thread was deleted meanwhile")
+
+    async def task_writes(
+        self, scope: Scope, id: str, task: str
+    ) -> tuple[int, list[PendingWrite]]:
+        """The stored writes of a task, and their version; 0 if there are none."""
+        path = scope.task(id, task)
+        found = await self._store.get_many(self._namespace, [(WRITES, path)])
+        document = found.get((WRITES, path))
+        if document is None:
+            return 0, []
+        names = part_names(document)
+        parts = await self._store.get_many(
+            self._namespace, [(WRITES, (*path, name)) for name in names]
+        )
+        if len(parts) < len(names):
+            # Left by a delete in between: nothing refers to it, write it anew.
+            return document.version, []
+        by_name = {part.id[-1]: part for part in parts.values()}
+        return document.version, decode_writes(document, by_name)
+
+
+async def _persist(attempt: Callable[[], Awaitable[bool]]) -> None:
+    """Call until it succeeds, each time on what definitely refused it, read anew."""
+    deadline = asyncio.get_running_loop().time() + _PATIENCE
+    pause = 0.001
+    while not await attempt():
+        if asyncio.get_running_loop().time() > deadline:
+            raise VersionConflictError(
+                f"other writers were first for {_PATIENCE:.0f} seconds; nothing was "
+                "written"
+            )
+        await asyncio.sleep(pause * random.random())
+        pause = min(pause * 1.5, 0.05)
+
+
+def _alike(old: Typed, new: Typed, serde: SerializerProtocol) -> bool:
+    if old == new:
+        return True
+    return bool(serde.loads_typed(old) == serde.loads_typed(new))

@@ -1,0 +1,94 @@
+"""One nats-server for a run, fresh names for each test.
+
+A missing nats-server is a failure, never a skipped test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import nats
+import pytest
+from hypothesis import HealthCheck, settings
+from nats.js.api import StreamConfig
+
+from jskv_saver import LocalServer
+from jskv_saver._server_process import free_port
+
+# Another server version for the whole run, for example one of a version matrix.
+BINARY = os.environ.get("JSKV_TEST_NATS_SERVER")
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "ci", max_examples=50, deadline=None, print_blob=True, suppress_health_check=_SLOW
+)
+settings.register_profile("soak", parent=settings.get_profile("ci"), max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Iterator[LocalServer]:
+    with LocalServer(binary=BINARY, sync_interval="2m") as server:
+        yield server
+
+
+@pytest.fixture
+def nats_url(nats_server: LocalServer) -> str:
+    return nats_server.url
+
+
+@pytest.fixture
+def bucket() -> str:
+    return f"test-{secrets.token_hex(6)}"
+
+
+@pytest.fixture
+def own_server() -> Iterator[LocalServer]:
+    """A server that the test may kill, start again, or fill."""
+    with LocalServer(binary=BINARY, sync_interval="2m") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Sequence[LocalServer]]:
+    """Three servers with replicated JetStream, ready for streams of three replicas."""
+    ports = [free_port("127.0.0.1") for _ in range(3)]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+    with ExitStack() as stack:
+        servers = [
+            LocalServer(
+                binary=BINARY,
+                sync_interval="2m",
+                token="cluster",
+                config=f'cluster {{ name: "test", listen: "127.0.0.1:{port}", '
+                f"routes: [{routes}] }}",
+            )
+            for port in ports
+        ]
+        for server in servers:
+            stack.enter_context(server)
+        # A thread of its own: the test that asks for this may have a loop already.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _replicated(servers[0].url)).result()
+        yield servers
+
+
+async def _replicated(url: str) -> None:
+    """Wait until a stream of three replicas can be made."""
+    client = await nats.connect(url)
+    jetstream = client.jetstream(timeout=1)
+    stream = StreamConfig(name="ready", subjects=["ready"], num_replicas=3)
+    async with asyncio.timeout(45):
+        while True:
+            try:
+                await jetstream.add_stream(stream)
+                break
+            except nats.errors.Error:
+                await asyncio.sleep(0.05)
+    await jetstream.delete_stream("ready")
+    await client.close()
