@@ -26,11 +26,14 @@ def main() -> int:
     except subprocess.TimeoutExpired:
         return skipped(f"no answer within {SECONDS} seconds")
     if not done.stdout.strip():
-        lines = done.stderr.strip().splitlines() or ["no output"]
+        *_, reason = done.stderr.strip().splitlines() or ["no output"]
+        # pip-audit lets a few errors of the network through as tracebacks.
+        if reason.startswith(("requests.exceptions.", "urllib3.exceptions.")):
+            return skipped(reason.partition(":")[0])
         if "Traceback" in done.stderr or done.returncode != 1:
             print(done.stderr, file=sys.stderr)
             return 1
-        return skipped(lines[-1])
+        return skipped(reason)
     packages = json.loads(done.stdout)["dependencies"]
     unknown = [package["name"] for package in packages if "skip_reason" in package]
     if len(unknown) == len(packages):

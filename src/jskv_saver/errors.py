@@ -134,7 +134,7 @@ class VersionConflictError(JskvError):
     """
 
     code = 409
-    fields_ = ("expected", "actual")
+    fields_: ClassVar[tuple[str, ...]] = ("expected", "actual")
     expected: int | None
     actual: int | None
 

@@ -60,4 +60,5 @@ def _draft(loaded: Loaded, scope: Scope) -> Draft:
         versions=record.versions,
         changed=frozenset(loaded.values),
         values=loaded.values,
+        is_copy=True,
     )

@@ -34,7 +34,8 @@ INLINE_RECORD = 32_768
 INLINE_TOTAL = 131_072
 """Bytes above which a record keeps no channel value in itself."""
 
-
+_BYTES_PER_RUN = 40
+"""What a run costs in the record that names it, at most about."""
 _APART = ("channel_values", "channel_versions")
 
 
@@ -75,6 +76,7 @@ class Draft:
         versions: Its channel versions.
         changed: Channels that are new in this checkpoint.
         values: All channel values.
+        is_copy: Whether it is one of another thread, and no less whole than that.
     """
 
     scope: Scope
@@ -89,6 +91,7 @@ class Draft:
     versions: ChannelVersions
     changed: frozenset[str]
     values: Mapping[str, Typed]
+    is_copy: bool = False
 
     def carried(self, base: Base) -> Iterator[str]:
         """The channels whose value is that of the parent, by version."""
@@ -273,6 +276,10 @@ def lay_out(
                 continue
         store(name, value, threshold, base)
         values[channel] = value
+    runs = sum(len(runs) for _, runs in open_entries.values())
+    if base is not None and runs * _BYTES_PER_RUN > part_size:
+        # To name them all the record would be too large: begin anew.
+        return lay_out(draft, None, known, part_size)
     packer.close()
     entries = {
         name: Entry(kind, tuple(runs)) for name, (kind, runs) in open_entries.items()

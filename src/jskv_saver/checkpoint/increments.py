@@ -120,7 +120,8 @@ def _resync(old: bytes, old_at: int, new: bytes, new_at: int) -> int:
     if old.startswith(needle, old_at):
         return old_at
     found = old.find(needle, old_at)
-    return found if found >= 0 else old.find(needle, 0, old_at)
+    # One that begins before `old_at` may end after it.
+    return found if found >= 0 else old.find(needle, 0, old_at + _NEEDLE - 1)
 
 
 def _common_prefix(old: bytes, i: int, new: bytes, j: int) -> int:

@@ -30,7 +30,12 @@ from jskv_saver.checkpoint.partition import (
     part_of,
     scope_of,
 )
-from jskv_saver.checkpoint.writes import PendingWrite, group_writes
+from jskv_saver.checkpoint.writes import (
+    PendingWrite,
+    group_writes,
+    incomplete,
+    part_names,
+)
 from jskv_saver.document.model import Document, Path, Pattern, path_of
 
 _SENDS_IN_CHANNEL = 4
@@ -172,7 +177,7 @@ class Reader:
                     parts[digest] = content
                 else:
                     documents.append(document)
-        grouped = group_writes(documents)
+        grouped = await self._grouped(documents)
         try:
             return _loaded(scope, record, values, parts, grouped)
         except KeyError as exc:
@@ -292,7 +297,23 @@ class Reader:
         found = await self._store.get_many(
             self._namespace, [(WRITES, path) for path in paths]
         )
-        return group_writes(found.values())
+        return await self._grouped(found.values())
+
+    async def _grouped(
+        self, documents: Iterable[Document]
+    ) -> dict[tuple[Scope, str], list[PendingWrite]]:
+        """Writes by checkpoint; what was replaced while it was read is read again."""
+        by_path = {path_of(document.id): document for document in documents}
+        while torn := incomplete(by_path.values()):
+            reads: list[tuple[str, Pattern]] = []
+            for path in torn:
+                names = part_names(by_path.pop(path))
+                reads += [(WRITES, path), *((WRITES, (*path, n)) for n in names)]
+            found = await self._store.get_many(self._namespace, reads)
+            by_path |= {path_of(document.id): document for document in found.values()}
+            if torn.items() & incomplete(by_path.values()).items():
+                break
+        return group_writes(by_path.values())
 
     async def read_values(
         self, scope: Scope, record: Record, channels: Iterable[str]

@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver.checkpoint.layout import WRITES, Scope, Typed, key_of
-from jskv_saver.document.model import Document
+from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.errors import CorruptDocumentError
 
 SPILL = 262_144
@@ -90,11 +90,22 @@ def encode_writes(writes: Sequence[PendingWrite], part_size: int) -> TaskWrites:
             names.append(f"{nonce}{len(names):04}")
             parts[names[-1]] = content[at : at + part_size]
         content = b""
+    # Names that many writes have in common are stored once.
+    channels: dict[str, int] = {}
+    paths: dict[str, int] = {}
     layout = {
         "w": [
-            (w.idx, w.channel, w.value.kind, w.path, len(w.value.content))
+            (
+                w.idx,
+                channels.setdefault(w.channel, len(channels)),
+                w.value.kind,
+                paths.setdefault(w.path, len(paths)),
+                len(w.value.content),
+            )
             for w in writes
         ],
+        "c": list(channels),
+        "t": list(paths),
         "n": names,
     }
     text = json.dumps(layout, separators=(",", ":")).encode()
@@ -135,9 +146,28 @@ def decode_writes(
     at = 0
     for index, channel, kind, path, length in layout["w"]:
         value = Typed(kind, content[at : at + length])
-        writes.append(PendingWrite(path, task, index, channel, value))
+        writes.append(
+            PendingWrite(layout["t"][path], task, index, layout["c"][channel], value)
+        )
         at += length
     return writes
+
+
+def incomplete(documents: Iterable[Document]) -> dict[Path, int]:
+    """The tasks whose document names parts that are not there, and its version."""
+    present: set[Path] = set()
+    large: list[Document] = []
+    for document in documents:
+        path = path_of(document.id)
+        if len(path) > _TASK_SEGMENTS:
+            present.add(path)
+        elif not document.data["b"]:
+            large.append(document)
+    return {
+        path_of(document.id): document.version
+        for document in large
+        if any((*path_of(document.id), n) not in present for n in part_names(document))
+    }
 
 
 def group_writes(
@@ -168,7 +198,7 @@ _TASK_SEGMENTS = 5
 def _layout(document: Document) -> dict[str, Any]:
     try:
         layout: dict[str, Any] = json.loads(document.data["l"])
-        if {"w", "n"} <= layout.keys():
+        if {"w", "c", "t", "n"} <= layout.keys():
             return layout
     except (KeyError, ValueError, TypeError) as exc:
         raise _unreadable(document) from exc

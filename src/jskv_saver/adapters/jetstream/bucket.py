@@ -1,54 +1,45 @@
-"""Every JetStream call that this package makes, once each: bytes and revisions."""
+"""A KV bucket: bytes and revisions, no documents."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 from nats.aio.client import Client
 
+from jskv_saver.adapters.jetstream.api import Api
+from jskv_saver.adapters.jetstream.connection import Connection
+from jskv_saver.adapters.jetstream.entry import Entry, Put
 from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, BucketOptions
+from jskv_saver.adapters.jetstream.reads import Reads
+from jskv_saver.adapters.jetstream.requests import Requests
+from jskv_saver.adapters.jetstream.stream import (
+    Features,
+    check,
+    level_of_version,
+    stream_config,
+    too_old,
+)
+from jskv_saver.adapters.jetstream.writes import Writes
+from jskv_saver.errors import (
+    BucketNotFoundError,
+    InvalidRequestError,
+    StoreUnavailableError,
+)
 
+__all__ = ["Bucket", "BucketOptions", "Entry", "Put"]
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The newest message of a key.
-
-    Attributes:
-        key: The key.
-        value: Its bytes; empty for a marker.
-        revision: Its sequence in the stream.
-        marker: It says that the key was deleted or has expired.
-    """
-
-    key: str
-    value: bytes
-    revision: int
-    marker: bool = False
-
-
-class Put(NamedTuple):
-    """One write of `put_many`.
-
-    Attributes:
-        key: The key.
-        value: The bytes.
-        expected: Store only if this is the newest revision under `expected_filter`
-            (0: nothing is there); None: in any case.
-        expected_filter: The filter that `expected` is about; None: the key itself.
-    """
-
-    key: str
-    value: bytes
-    expected: int | None = None
-    expected_filter: str | None = None
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
 
 
 class Bucket:
     """A KV bucket.
 
-    Usable after `open()`; the other calls open by themselves when that was not done.
+    Every call opens the bucket first if `open` was not called. No call is repeated by
+    itself: what was sent and has no answer raises `StoreUnavailableError` for a read
+    and `UnknownOutcomeError` for a write.
     """
 
     def __init__(
@@ -60,7 +51,7 @@ class Bucket:
         connect: Mapping[str, Any] | None = None,
         role: str = "store",
     ) -> None:
-        """No I/O.
+        """No I/O but for files that the environment names.
 
         Args:
             client: A connected client, which stays the caller's; or the addresses of
@@ -69,28 +60,65 @@ class Bucket:
             options: How to make it if it is not there, and how to reach it.
             connect: Options of `nats.connect`, for a connection of the bucket's own.
             role: Stands in the name of that connection.
+
+        Raises:
+            InvalidRequestError: A name or an option breaks a rule.
         """
-        raise NotImplementedError
+        if _NAME(bucket) is None:
+            raise InvalidRequestError(f"{bucket!r} is no legal name of a bucket")
+        self._name: Final = bucket
+        self._options: Final = options or BucketOptions()
+        connection = Connection(
+            client, connect, role=role, on_change=lambda: self._requests.look_around()
+        )
+        self._requests: Final = Requests(
+            connection, timeout=self._options.timeout, bucket=bucket
+        )
+        settings = connection.settings
+        self._api: Final = Api(
+            self._requests,
+            bucket,
+            domain=self._options.domain or settings.domain,
+            api_prefix=self._options.api_prefix or settings.api_prefix,
+        )
+        self._reads: Final = Reads(self._requests, self._api)
+        self._writes: Final = Writes(self._requests, self._api, self._reads)
+        self._features: Features | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._bound: object = None
 
     @property
     def name(self) -> str:
         """Name of the bucket."""
-        raise NotImplementedError
+        return self._name
 
     @property
     def replicated(self) -> bool:
         """Whether `get` and `get_many` may be served by a follower that lags."""
-        raise NotImplementedError
+        return self._features is not None and self._features.replicated
 
     @property
     def atomic(self) -> bool:
         """Whether `put_atomic` can be used."""
-        raise NotImplementedError
+        return self._features is not None and self._features.atomic
+
+    @property
+    def history(self) -> int:
+        """How many revisions of a key are kept; more than one only where others did."""
+        return 1 if self._features is None else self._features.history
+
+    @property
+    def fast(self) -> bool:
+        """Whether `put_many` takes one round trip."""
+        return self._features is not None and self._features.fast
 
     @property
     def client(self) -> Client:
         """The client in use; after `open`."""
-        raise NotImplementedError
+        client = self._requests.client
+        if client is None:
+            raise StoreUnavailableError(f"bucket {self._name!r} is not open")
+        return client
 
     async def open(self) -> None:
         """Bind the bucket, or make it if there is none. Idempotent.
@@ -99,11 +127,12 @@ class Bucket:
             UnsuitableBucketError: A setting of an existing bucket does not fit.
             UnsupportedServerError: The server is older than 2.11.
         """
-        raise NotImplementedError
+        if self._features is None or self._bound != self._requests.generation:
+            await self._open_once()
 
     def max_value(self, key: str = "") -> int:
         """How many bytes a value may have; before `open`, on a stock server."""
-        raise NotImplementedError
+        return self._writes.max_value(key)
 
     async def put(
         self,
@@ -130,7 +159,9 @@ class Bucket:
             StorageFullError: Nothing was stored.
             UnknownOutcomeError: No answer; it may be stored.
         """
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        return await self._writes.put(Put(key, value, expected, expected_filter), ttl)
 
     async def put_many(
         self, writes: Sequence[Put], *, exact: bool = True, relaxed: bool = False
@@ -149,27 +180,46 @@ class Bucket:
         Raises:
             JskvError: Of the first write that failed, as `put`.
         """
-        raise NotImplementedError
+        if self._features is None or self._bound != self._requests.generation:
+            # Another server may be another release: it must know fast batches, or it
+            # would store their messages one by one.
+            await self._open_once()
+        if not writes:
+            return []
+        return await self._writes.put_in_order(writes, exact=exact, relaxed=relaxed)
 
     async def put_atomic(self, writes: Sequence[Put]) -> list[int]:
         """Store all values or none; needs `atomic`. About 2.5 ms on file storage.
 
         Raises:
             VersionConflictError: A condition does not hold; nothing was stored.
+            UnsuitableBucketError: The bucket has no atomic batches.
         """
-        raise NotImplementedError
+        if self._features is None or self._bound != self._requests.generation:
+            await self._open_once()
+        return await self._writes.put_atomic(writes)
 
     async def get(self, key: str) -> Entry | None:
         """The key's entry, or None when there is none or it was deleted."""
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        entry = await self._reads.get(key)
+        return None if entry is None or entry.marker else entry
 
     async def get_from_leader(self, key: str) -> Entry | None:
         """As `get`, never stale: asks the stream's leader."""
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        if not self.replicated:
+            return await self.get(key)
+        entry = await self._reads.stored(key)
+        return None if entry is None or entry.marker else entry
 
     async def last(self, filter: str) -> Entry | None:
         """The newest message under a filter, which may be a marker; never stale."""
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        return await self._reads.last(filter)
 
     async def get_many(self, filters: Sequence[str]) -> list[Entry]:
         """The entries under keys and filters, without markers, by revision.
@@ -177,14 +227,18 @@ class Bucket:
         On a replicated bucket a missing entry may be one that a follower does not
         have yet: silence is not absence; ask `get_from_leader`.
         """
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        return await self._reads.many(filters)
 
     async def names(self, filters: Sequence[str]) -> list[str]:
         """The keys under filters, sorted, each once; never stale.
 
         A key whose newest message is a marker (of a stock tool) is among them.
         """
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        return await self._reads.names(filters)
 
     async def delete(self, key: str, expected: int) -> None:
         """Remove a key if `expected` is its newest revision.
@@ -194,7 +248,9 @@ class Bucket:
         Raises:
             VersionConflictError: Another revision is the newest; nothing was removed.
         """
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        await self._writes.delete(key, expected)
 
     async def purge(self, filter: str, *, below: int | None = None) -> int:
         """Remove what is under a filter at once, without markers.
@@ -206,8 +262,54 @@ class Bucket:
         Returns:
             How many messages were removed.
         """
-        raise NotImplementedError
+        if self._features is None:
+            await self._open_once()
+        return await self._writes.purge(filter, below=below)
 
     async def close(self) -> None:
         """Close the bucket's own connection, or leave the caller's. Idempotent."""
-        raise NotImplementedError
+        await self._requests.close()
+
+    async def _open_once(self) -> None:
+        """Open once for all that wait for it."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        # Shielded: a caller that gives up does not stop the others.
+        await asyncio.shield(self._opening)
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening = None
+        if not task.cancelled():
+            # Marks an exception as seen when all callers have given up.
+            task.exception()
+
+    async def _open(self) -> None:
+        client = await self._requests.ready()
+        generation = self._requests.generation
+        release = client.connected_server_version
+        version = f"{release.major}.{release.minor}.{release.patch}"
+        config = await self._api.config()
+        if config is None:
+            if self._features is not None:
+                raise await self._api.unanswered()
+            if not self._options.create:
+                raise BucketNotFoundError(
+                    f"there is no bucket {self._name!r}", bucket=self._name
+                )
+            config = await self._create(release.major, release.minor, version)
+        features = check(self._name, config, version)
+        self._reads.direct = features.direct
+        self._reads.replicated = features.replicated
+        self._writes.features = features
+        self._features = features
+        self._bound = generation
+
+    async def _create(self, major: int, minor: int, version: str) -> Mapping[str, Any]:
+        level = await self._api.level()
+        if level is None:
+            level = level_of_version(major, minor)
+        if level == 0:
+            # Before anything is made: it would drop the settings it does not know.
+            raise too_old(version)
+        return await self._api.create(stream_config(self._name, self._options, level))

@@ -8,7 +8,7 @@ old declaration. Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from enum import Enum
 from secrets import token_hex
 from typing import Any
@@ -68,32 +68,39 @@ class Catalog:
         """Whether what was written under the other one needs nothing more."""
         return self.birth == other.birth and self.spec == other.spec
 
+    def at(self, revision: int) -> Catalog:
+        """The same, stored."""
+        return replace(self, revision=revision)
+
     def building(self, spec: CollectionSpec) -> Catalog:
-        """The entry that begins to carry out an extended declaration."""
+        """What begins to carry out an extended declaration."""
         previous = self.spec if self.state is State.READY else self.previous
-        return Catalog(spec, self.birth, State.BUILDING, previous)
+        return Catalog(
+            spec, self.birth, State.BUILDING, previous, indexes=indexes_of(spec)
+        )
 
     def built(self) -> Catalog:
-        """The entry that ends it."""
-        return Catalog(self.spec, self.birth)
+        """What ends it."""
+        return replace(self, state=State.READY, previous=None)
 
     def restored(self) -> Catalog:
-        """The entry that takes it back."""
-        return Catalog(self.previous or self.spec, self.birth)
+        """What takes it back."""
+        spec = self.previous or self.spec
+        return Catalog(spec, self.birth, indexes=indexes_of(spec))
 
     def dropped(self) -> Catalog:
-        """The entry that begins to remove the collection."""
+        """What begins to remove the collection."""
         return replace(self, state=State.DROPPED, previous=None)
 
 
 def born(spec: CollectionSpec) -> Catalog:
-    """The entry of a new collection."""
-    return Catalog(spec, token_hex(6))
+    """A new collection."""
+    return Catalog(spec, token_hex(6), indexes=indexes_of(spec))
 
 
 def encode_catalog(catalog: Catalog) -> bytes:
     """The stored bytes."""
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     data: dict[str, Any] = {
         "spec": _encode_spec(catalog.spec),
         "birth": catalog.birth,

@@ -1,11 +1,15 @@
 """Document ⇄ the bytes of a KV value; pure.
 
-    1 byte     format version
-    4 bytes    CRC-32 of all that follows
-    8 bytes    created, microseconds since 1970
-    8 bytes    updated
-    1 byte     flags: 1 = the CBOR is [path, data] instead of data
-    the rest   CBOR (RFC 8949) of the data
+    format version               1 byte
+    CRC-32 of all that follows   4 bytes
+    created, updated             8 bytes each, microseconds since 1970
+    flags                        1 byte
+    data                         CBOR (RFC 8949)
+
+With flag 1 the key does not hold the whole id, and the CBOR is `[path, data]`. With
+flag 2 it is preceded by its length in 4 bytes and followed by the large bytes fields as
+they are, and `data` is `[the other fields, [[name, length], …]]`: CBOR libraries copy
+bytes several times.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ _HEADER: Final = Struct(">qqB")
 OVERHEAD: Final = _PREFIX.size + _HEADER.size
 """Bytes of a value besides the encoded data (and the path where it is kept)."""
 
+_LENGTH: Final = Struct(">I")
 _WITH_PATH: Final = 1
+_WITH_TAILS: Final = 2
+_LARGE: Final = 16 * 1024
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DEPTH: Final = 40
@@ -69,18 +76,31 @@ def encode(
         updated: When this version is put.
         path: The id, if `keys.needs_path` says that the key does not hold it.
     """
+    large = [
+        (name, value)
+        for name, value in data.items()
+        if type(value) is bytes and len(value) >= _LARGE
+    ]
+    tails: list[bytes] = []
+    content: Any = data
+    if large:
+        tails = [value for _, value in large]
+        names = {name for name, _ in large}
+        rest = {name: value for name, value in data.items() if name not in names}
+        content = [rest, [[name, len(value)] for name, value in large]]
+    encoded = cbor2.dumps(content if path is None else [path, content])
     header = _HEADER.pack(
         (created - _EPOCH) // _MICROSECOND,
         (updated - _EPOCH) // _MICROSECOND,
-        0 if path is None else _WITH_PATH,
+        (0 if path is None else _WITH_PATH) | (_WITH_TAILS if large else 0),
     )
-    body = cbor2.dumps(data if path is None else [path, data])
-    return b"".join((_PREFIX.pack(FORMAT, crc32(body, crc32(header))), header, body))
-
-
-def encoded_size(data: Mapping[str, Any]) -> int:
-    """Bytes of the encoded data alone, which `Limits.data` is about."""
-    return len(cbor2.dumps(data))
+    pieces = [header, encoded]
+    if large:
+        pieces = [header, _LENGTH.pack(len(encoded)), encoded, *tails]
+    checksum = 0
+    for piece in pieces:
+        checksum = crc32(piece, checksum)
+    return b"".join((_PREFIX.pack(FORMAT, checksum), *pieces))
 
 
 def decode(key: str, value: bytes) -> Body:
@@ -98,12 +118,18 @@ def decode(key: str, value: bytes) -> Body:
     if crc32(memoryview(value)[_PREFIX.size :]) != checksum:
         raise _corrupt(key, "the checksum does not fit")
     created, updated, flags = _HEADER.unpack_from(value, _PREFIX.size)
-    if flags & ~_WITH_PATH:
+    if flags & ~(_WITH_PATH | _WITH_TAILS):
         raise _corrupt(key, f"unknown flags {flags:#x}")
-    data = _load(key, value[OVERHEAD:])
+    begin, end = OVERHEAD, len(value)
+    if flags & _WITH_TAILS:
+        begin += _LENGTH.size
+        end = begin + int.from_bytes(value[OVERHEAD:begin], "big")
+    data = _load(key, value[begin:end])
     path = None
-    if flags:
+    if flags & _WITH_PATH:
         path, data = _split(key, data)
+    if flags & _WITH_TAILS:
+        data = _with_tails(key, data, value, end)
     if type(data) is not dict:
         raise _corrupt(key, "the data is no map")
     _check(key, data)
@@ -116,6 +142,30 @@ def decode(key: str, value: bytes) -> Body:
         )
     except OverflowError as exc:
         raise _corrupt(key, "a time is out of range") from exc
+
+
+def _with_tails(key: str, content: Any, value: bytes, begin: int) -> Any:
+    """The fields in CBOR and those behind it, which must fill the rest exactly."""
+    if not _is_pair(content):
+        raise _corrupt(key, "the table of large fields is missing")
+    data, table = content
+    if type(data) is not dict or type(table) is not list:
+        raise _corrupt(key, "the table of large fields is damaged")
+    for row in table:
+        if not _is_pair(row) or type(row[0]) is not str or type(row[1]) is not int:
+            raise _corrupt(key, "the table of large fields is damaged")
+        name, length = row
+        if name in data or not 0 <= length <= len(value) - begin:
+            raise _corrupt(key, "a large field is damaged")
+        data[name] = value[begin : begin + length]
+        begin += length
+    if begin != len(value):
+        raise _corrupt(key, "bytes follow the data")
+    return data
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) is list and len(value) == 2
 
 
 def _load(key: str, encoded: bytes) -> Any:
@@ -133,7 +183,7 @@ def _load(key: str, encoded: bytes) -> Any:
 
 
 def _split(key: str, data: Any) -> tuple[Path, Any]:
-    if type(data) is list and len(data) == 2 and type(data[0]) is list:
+    if _is_pair(data) and type(data[0]) is list:
         segments, data = data
         if segments and all(type(segment) is str for segment in segments):
             return tuple(segments), data

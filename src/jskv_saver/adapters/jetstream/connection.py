@@ -32,8 +32,12 @@ _CALLBACKS: Final = ("disconnected_cb", "reconnected_cb", "closed_cb")
 class Connection:
     """Where a client comes from; no I/O before `client`.
 
-    `on_change` is called, without arguments, whenever the own connection was lost, came
-    back, was closed or reported an error, so that waiting requests can be looked at.
+    Args:
+        source: A connected client, addresses, or None for the environment's.
+        options: Keyword arguments of `nats.connect`.
+        role: Stands in the connection's name.
+        on_change: Called whenever the own connection was lost, came back, was closed
+            or reported an error, so that waiting requests can be looked at.
     """
 
     def __init__(
@@ -44,12 +48,6 @@ class Connection:
         role: str = "store",
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        """Args:
-        source: A connected client, addresses, or None for the environment's.
-        options: Keyword arguments of `nats.connect`.
-        role: Stands in the connection's name.
-        on_change: Called when something happened to the own connection.
-        """
         self._client: Client | None = source if isinstance(source, Client) else None
         self.own: Final = self._client is None
         self.settings: Final = (
@@ -73,7 +71,7 @@ class Connection:
         error = self._error
         if error is None and self._client is not None:
             error = self._client.last_error
-        return "" if error is None else f" (last error: {error or repr(error)})"
+        return "" if error is None else f" (last error: {error!r})"
 
     async def client(self, deadline: float) -> Client:
         """The connected client, after waiting for it until `deadline` (loop time).
@@ -93,8 +91,7 @@ class Connection:
             if client is None or client.is_closed or client.is_draining:
                 if not self.own:
                     raise StoreUnavailableError("the given NATS client was closed")
-                client = await self._connect(deadline)
-                return client
+                return await self._connect(deadline)
             if loop.time() >= deadline:
                 raise StoreUnavailableError(
                     f"no NATS server answers, nothing was sent{self.last_error}"
@@ -134,8 +131,9 @@ class Connection:
             client.connect(servers=list(self.settings.servers), **options)
         )
         try:
+            waited: set[asyncio.Future[Any]] = {connecting, refused}
             await asyncio.wait(
-                {connecting, refused},
+                waited,
                 timeout=max(0.0, deadline - loop.time()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
@@ -184,7 +182,9 @@ class Connection:
             # There is no class for it while connecting; the constant is nats-py's.
             if AUTHORIZATION_VIOLATION in str(error).lower() and not refused.done():
                 refused.set_result(
-                    PermissionDeniedError(f"the server refused the credentials: {error}")
+                    PermissionDeniedError(
+                        f"the server refused the credentials: {error}"
+                    )
                 )
             self._on_change()
             if their_error_cb is not None:

@@ -10,7 +10,11 @@ from typing import Final
 from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
 from jskv_saver.adapters.jetstream.catalog import Catalog, State, decode_catalog
-from jskv_saver.errors import CollectionNotFoundError, StoreUnavailableError
+from jskv_saver.errors import (
+    CollectionNotFoundError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 
 CHUNK: Final = 256
 """Keys in one request of several."""
@@ -69,15 +73,14 @@ class Entries:
 
     async def read_newest(self, wanted: Sequence[str]) -> dict[str, Entry]:
         """As `read`, and what is there is never stale."""
+        await self._bucket.open()
         if not self._bucket.replicated:
             return await self.read(wanted)
         found: dict[str, Entry] = {}
         await self._ask_leader(wanted, found)
         return found
 
-    async def _ask_leader(
-        self, wanted: Iterable[str], found: dict[str, Entry]
-    ) -> None:
+    async def _ask_leader(self, wanted: Iterable[str], found: dict[str, Entry]) -> None:
         entries = await asyncio.gather(*map(self._bucket.get_from_leader, wanted))
         found.update((entry.key, entry) for entry in entries if entry is not None)
 
@@ -99,7 +102,14 @@ class Entries:
 
         The purge of all that is not younger is a compare-and-set: the key has had
         this revision, so what it finds is this one or nothing. It leaves no trace.
+        Where older revisions are kept it would find those, and a marker is needed.
         """
+        if self._bucket.history != 1:
+            try:
+                await self._bucket.delete(key, revision)
+            except VersionConflictError:
+                return False
+            return True
         return await self._bucket.purge(key, below=revision + 1) > 0
 
     async def remove_all(self, unwanted: Iterable[str]) -> None:

@@ -121,7 +121,9 @@ def error_of(
     if code in _CONFLICT:
         # The number in the text only informs; no decision is taken on it.
         found = _TRAILING_NUMBER.search(str(error.get("description", "")))
-        actual = int(found[1]) if found and code == ApiError.WRONG_LAST_SEQUENCE else None
+        actual = (
+            int(found[1]) if found and code == ApiError.WRONG_LAST_SEQUENCE else None
+        )
         return VersionConflictError(
             f"revision {expected} is not the newest: {text}",
             expected=expected,
@@ -185,7 +187,9 @@ _NOT_SENT: Final = (
 _MALFORMED: Final = (nats.errors.BadSubjectError, nats.errors.BadHeaderError)
 
 
-def translated(exc: BaseException, *, write: bool, bucket: str = "") -> JskvError | None:
+def translated(
+    exc: BaseException, *, write: bool, bucket: str = ""
+) -> JskvError | None:
     """The error that an exception of nats-py or of the socket stands for, else None."""
     if isinstance(exc, nats.js.errors.APIError) and exc.err_code:
         return error_of(
@@ -205,13 +209,20 @@ def translated(exc: BaseException, *, write: bool, bucket: str = "") -> JskvErro
 
 
 class Translation:
-    """A context in which nats-py's exceptions leave as those of `errors.py`."""
+    """A context in which nats-py's exceptions leave as those of `errors.py`.
 
-    __slots__ = ("_bucket", "_write")
+    Args:
+        write: An answer that is lost leaves a write in doubt.
+        bucket: For the texts.
+        sent: A part was sent already, so that nothing is definite any more.
+    """
 
-    def __init__(self, *, write: bool, bucket: str) -> None:
+    __slots__ = ("_bucket", "_sent", "_write")
+
+    def __init__(self, *, write: bool, bucket: str, sent: bool = False) -> None:
         self._write = write
         self._bucket = bucket
+        self._sent = sent
 
     def __enter__(self) -> None:
         pass
@@ -225,8 +236,11 @@ class Translation:
         if exc is None or isinstance(exc, JskvError):
             return
         error = translated(exc, write=self._write, bucket=self._bucket)
-        if error is not None:
-            raise error from exc
+        if error is None:
+            return
+        if self._sent:
+            raise lost(write=self._write, why=f"interrupted: {error}") from exc
+        raise error from exc
 
 
 def translate(*, write: bool, bucket: str = "") -> Translation:

@@ -25,8 +25,8 @@ from jskv_saver.document.declarations import unique_constraints
 from jskv_saver.document.model import CollectionSpec, Path
 from jskv_saver.document.predicates import Filter
 
-_MAX_LISTINGS: Final = 16
-"""Values of `in` that are listed one by one; beyond, the index is listed at once."""
+HINT: Final = b"1"
+"""The value of a hint; its key says all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,9 @@ class Hints:
 class Lookup:
     """How an index serves a query.
 
+    Hints are listed at one moment, all that the query needs: in two listings, of two
+    values, a document that changes from one to the other between them has no hint.
+
     Attributes:
         index: The index.
         exact: The value tokens to list; empty: list the whole index.
@@ -87,7 +90,7 @@ class Lookup:
     """
 
     index: Index
-    exact: tuple[tuple[str, ...], ...]
+    exact: tuple[str, ...]
     keeps: Callable[[str], bool]
 
 
@@ -96,8 +99,7 @@ def indexes_of(spec: CollectionSpec) -> tuple[Index, ...]:
     unique = unique_constraints(spec)
     plain = {(field.name,) for field in spec.fields if field.indexed}
     return tuple(
-        Index(fields, fields in unique)
-        for fields in sorted(plain.union(unique))
+        Index(fields, fields in unique) for fields in sorted(plain.union(unique))
     )
 
 
@@ -201,9 +203,7 @@ def backfill(
     ]
 
 
-def plan_lookup(
-    indexes: Sequence[Index], filters: Sequence[Filter]
-) -> Lookup | None:
+def plan_lookup(indexes: Sequence[Index], filters: Sequence[Filter]) -> Lookup | None:
     """The index that leaves the fewest documents to look at, or None."""
     best: tuple[int, Lookup] | None = None
     for index in indexes:
@@ -213,9 +213,7 @@ def plan_lookup(
     return None if best is None else best[1]
 
 
-def _lookup(
-    index: Index, filters: Sequence[Filter]
-) -> tuple[int, Lookup] | None:
+def _lookup(index: Index, filters: Sequence[Filter]) -> tuple[int, Lookup] | None:
     """A rank, the smaller the better, and how the index serves the filters."""
     asked = [
         next((f for f in filters if f.field == name and f.operator == "eq"), None)
@@ -226,16 +224,15 @@ def _lookup(
         if len(equal) > 1 and None in equal:
             return None
         tokens = tuple(map(values.value_token, equal))
-        return (0 if index.unique else 1), Lookup(index, (tokens,), _any)
+        return (0 if index.unique else 1), Lookup(index, tokens, keep_all)
     if len(index.fields) > 1:
         return None
     mine = [f for f in filters if f.field == index.fields[0]]
     for each in mine:
         if each.operator == "in":
             wanted = {values.value_token(value) for value in each.value}
-            if len(wanted) > _MAX_LISTINGS:
-                return 3, Lookup(index, (), wanted.__contains__)
-            return 2, Lookup(index, tuple((t,) for t in sorted(wanted)), _any)
+            exact = tuple(wanted) if len(wanted) == 1 else ()
+            return 2, Lookup(index, exact, wanted.__contains__)
     ranges = [
         _in_range(each.operator, values.value_token(each.value))
         for each in mine
@@ -243,7 +240,7 @@ def _lookup(
     ]
     if not ranges:
         return None
-    return 4, Lookup(index, (), lambda token: all(keeps(token) for keeps in ranges))
+    return 3, Lookup(index, (), lambda token: all(keeps(token) for keeps in ranges))
 
 
 def _in_range(operator: str, bound: str) -> Callable[[str], bool]:
@@ -262,7 +259,8 @@ def _in_range(operator: str, bound: str) -> Callable[[str], bool]:
     return keeps
 
 
-def _any(token: str) -> bool:
+def keep_all(token: str) -> bool:
+    """Of a lookup whose values are exact."""
     return True
 
 

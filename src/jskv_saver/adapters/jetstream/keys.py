@@ -14,11 +14,12 @@ the documents, the declaration and the tick, but not with what is written ahead 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jskv_saver.adapters.jetstream.tokens import (
+    TOKEN_LIMIT,
     Digested,
     decode_token,
     encode_token,
@@ -34,9 +35,12 @@ _DOCUMENT: Final = "d"
 _CATALOG: Final = "c"
 _TICK: Final = "t"
 _INDEX: Final = "ix"
+_THREADS: Final = "th"
 
 KEY_LIMIT: Final = 3900
 """Bytes of a key that fit a control line of 4096 with any usual bucket and inbox."""
+
+_SHORT: Final = TOKEN_LIMIT // 6 - 1
 
 KeyPath: TypeAlias = tuple[str | Digested, ...]
 """A path read from a key: segments whose text is not in the key are `Digested`."""
@@ -104,6 +108,25 @@ def thread_filter(namespace: str, prefix: Pattern) -> str:
         raise InvalidRequestError("an empty prefix would meet everything of an owner")
     tokens = ["*" if s is ANY else encode_token(s) for s in segments]
     return f"*.{encode_token(namespace)}.{'.'.join(tokens)}.>"
+
+
+def owners_filter() -> str:
+    """The index keys of all threads, of all owners."""
+    return f"{_THREADS}.>"
+
+
+def owners(names: Iterable[str]) -> set[str]:
+    """The owners in keys of the threads' index; digested names are left out."""
+    found: set[str] = set()
+    for token in {name.split(".")[1] for name in names}:
+        try:
+            owner = decode_token(token)
+        except ValueError:
+            # A key that another program made.
+            continue
+        if isinstance(owner, str):
+            found.add(owner)
+    return found
 
 
 def collection_filter(namespace: str, collection: str) -> str:
@@ -185,7 +208,10 @@ def is_complete(path: KeyPath) -> bool:
 
 def needs_path(path: Path) -> bool:
     """Whether a segment is digested in the key, so that the body must hold the path."""
-    return any(map(is_digested, map(encode_token, path)))
+    # No character takes more than six bytes, so a short segment is never digested.
+    return any(
+        len(segment) > _SHORT and is_digested(encode_token(segment)) for segment in path
+    )
 
 
 def parse_index_key(key: str, *, width: int = 1) -> IndexKey:

@@ -44,6 +44,7 @@ class BucketOptions:
         api_prefix: A prefix in the place of `$JS.API`, where an account imports the
             API under another name. Excludes `domain`. Writes go to `$KV.<bucket>`.
         timeout: Seconds that one call may take.
+        create: Make the bucket if there is none; False: that is an error.
     """
 
     description: str = ""
@@ -59,3 +60,4 @@ class BucketOptions:
     domain: str | None = None
     api_prefix: str | None = None
     timeout: float = DEFAULT_TIMEOUT
+    create: bool = True

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
 from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
-from jskv_saver.adapters.jetstream.catalog import Catalog
 from jskv_saver.adapters.jetstream.entries import (
     CHUNK,
     Entries,
     catalog_in,
     required,
 )
-from jskv_saver.adapters.jetstream.indexes import Index, Lookup, plan_lookup
+from jskv_saver.adapters.jetstream.indexes import Lookup, plan_lookup
 from jskv_saver.adapters.jetstream.records import (
     Record,
     decode_record,
-    key_path,
-    whole_path,
+    path_in,
 )
+from jskv_saver.adapters.jetstream.tokens import encode_token
 from jskv_saver.document.model import (
     Document,
     Page,
@@ -95,9 +94,7 @@ class Reading:
                 document = decode_record(found[key], path).document
                 answer[collection, document.id] = document
         if filters:
-            names = {
-                keys.collection_token(collection): collection for collection, _ in reads
-            }
+            names = {encode_token(collection): collection for collection, _ in reads}
             for entry in await self._under(list(filters)):
                 document = decode_record(entry).document
                 answer[names[entry.key.split(".", 1)[0]], document.id] = document
@@ -124,7 +121,7 @@ class Reading:
         if not query.filters:
             return len(located)
         count = 0
-        async for record in self._matching(query, located):
+        async for _ in self._matching(query, located):
             count += 1
         return count
 
@@ -137,65 +134,70 @@ class Reading:
         async for record in self._matching(query, await self._candidates(query)):
             yield record
 
-    async def records(
-        self, namespace: str, collection: str, wanted: Iterable[str] | None = None
-    ) -> AsyncIterator[Record]:
-        """The documents of some keys, or all of a collection's, in any order."""
-        if wanted is None:
-            everything = keys.document_filter(namespace, collection, (), deep=True)
-            wanted = await self._bucket.names([everything])
-        rest = list(wanted)
-        for start in range(0, len(rest), CHUNK):
-            found = await self._entries.read(rest[start : start + CHUNK])
+    async def records(self, wanted: Sequence[str]) -> AsyncIterator[Record]:
+        """The documents of some keys, in any order; missing ones are left out."""
+        for start in range(0, len(wanted), CHUNK):
+            found = await self._entries.read(wanted[start : start + CHUNK])
             for entry in found.values():
                 yield decode_record(entry)
+
+    async def everything(
+        self, namespace: str, collection: str
+    ) -> AsyncIterator[Record]:
+        """All documents of a collection, in any order."""
+        names = await self._bucket.names(
+            [keys.document_filter(namespace, collection, (), deep=True)]
+        )
+        async for record in self.records(names):
+            yield record
 
     async def hinted(
         self, namespace: str, collection: str, lookups: Sequence[Lookup]
     ) -> set[str]:
         """The keys of the documents that hints name."""
-        listings: dict[str, Lookup] = {}
-        for lookup in lookups:
-            for tokens in lookup.exact or ((),):
-                name = lookup.index.name
-                filter = keys.index_filter(namespace, collection, name, tokens)
-                listings[filter] = lookup
-        found: set[str] = set()
         listed = await asyncio.gather(
-            *(self._bucket.names([filter]) for filter in listings)
+            *(
+                self._bucket.names(
+                    [
+                        keys.index_filter(
+                            namespace, collection, lookup.index.name, lookup.exact
+                        )
+                    ]
+                )
+                for lookup in lookups
+            )
         )
-        for lookup, names in zip(listings.values(), listed, strict=True):
+        found: set[str] = set()
+        for lookup, names in zip(lookups, listed, strict=True):
             width = len(lookup.index.fields)
             for name in names:
-                tokens, key = keys.split_index_key(name, width=width, tail=1)
-                if lookup.keeps(tokens[0]):
+                values, key = keys.split_index_key(name, width=width, tail=1)
+                if lookup.keeps(values[0]):
                     found.add(key)
         return found
 
     async def _latest(self, query: Query) -> Page:
         filters = _filters(query)
-        if is_reserved(query.collection):
-            if len(filters) == 1:
-                entries = [await self._entries.newest(filters[0])]
-            else:
-                entries = await asyncio.gather(*map(self._entries.newest, filters))
-        else:
-            catalog, *entries = await asyncio.gather(
+        if not is_reserved(query.collection):
+            catalog, newest = await asyncio.gather(
                 self._entries.catalog(query.namespace, query.collection),
-                *map(self._entries.newest, filters),
+                self._newest(filters),
             )
             required(catalog, query.namespace, query.collection)
-        present = [entry for entry in entries if entry is not None]
-        if not present:
+        else:
+            newest = await self._newest(filters)
+        if newest is None:
             return Page()
-        newest = max(present, key=_revision)
         document = decode_record(newest).document
-        # One more may follow: a cursor is due, as of any other page.
-        others = len(present) > 1 or await self._has_others(filters, newest)
-        return Page((document,), query.cursor_after(document) if others else None)
+        # Whether another one follows is not known, so a cursor is due.
+        return Page((document,), query.cursor_after(document))
 
-    async def _has_others(self, filters: Sequence[str], newest: Entry) -> bool:
-        return True
+    async def _newest(self, filters: Sequence[str]) -> Entry | None:
+        if len(filters) == 1:
+            return await self._entries.newest(filters[0])
+        entries = await asyncio.gather(*map(self._entries.newest, filters))
+        present = [entry for entry in entries if entry is not None]
+        return max(present, key=_revision, default=None)
 
     async def _candidates(self, query: Query) -> list[tuple[Path, str]]:
         """Paths and keys of what may match, sorted."""
@@ -225,7 +227,7 @@ class Reading:
         located: list[tuple[Path, str]] = []
         partial: list[str] = []
         for name in names:
-            path = key_path(name)
+            path = path_in(name)
             if path is None:
                 partial.append(name)
             else:
@@ -233,8 +235,9 @@ class Reading:
         for start in range(0, len(partial), CHUNK):
             # The key holds a digest only: the whole id stands in the document.
             found = await self._entries.read(partial[start : start + CHUNK])
-            for entry in found.values():
-                located.append((decode_record(entry).path, entry.key))
+            located += [
+                (decode_record(entry).path, key) for key, entry in found.items()
+            ]
         located.sort()
         return located
 
@@ -242,7 +245,7 @@ class Reading:
         self, query: Query, located: Sequence[tuple[Path, str]]
     ) -> AsyncIterator[Record]:
         """What matches of what was located, in its order, read as it is taken."""
-        start, size = 0, min(query.limit + 1 if not query.filters else _FIRST_CHUNK, CHUNK)
+        start, size = 0, _FIRST_CHUNK if query.filters else query.limit + 1
         while start < len(located):
             chunk = located[start : start + size]
             found = await self._entries.read([key for _, key in chunk])
@@ -252,11 +255,9 @@ class Reading:
                     record = decode_record(entry, path)
                     if query.matches_data(record.document.data):
                         yield record
-            start, size = start + size, min(2 * size, CHUNK)
+            start, size = start + size, 2 * size
 
-    async def _page_by_id(
-        self, query: Query, located: list[tuple[Path, str]]
-    ) -> Page:
+    async def _page_by_id(self, query: Query, located: list[tuple[Path, str]]) -> Page:
         paths = [path for path, _ in located]
         rest = query.paths_after_cursor(paths)
         documents: list[Document] = []

@@ -59,16 +59,10 @@ class Record:
 NOWHERE: Final = Origin()
 
 
-def whole_path(key: str) -> Path:
-    """The path of a document whose key holds all of it.
-
-    Raises:
-        CorruptDocumentError: It does not.
-    """
+def path_in(key: str) -> Path | None:
+    """The path in a document's key; None where the key holds a part of it only."""
     path = keys.path_of_key(key)
-    if not keys.is_complete(path):
-        raise CorruptDocumentError(f"{key} lacks its id in the body", key=key)
-    return cast(Path, path)
+    return cast(Path, path) if keys.is_complete(path) else None
 
 
 def encode_record(
@@ -98,7 +92,9 @@ def decode_record(entry: Entry, path: Path | None = None) -> Record:
     """
     body = codec.decode(entry.key, entry.value)
     if path is None:
-        path = body.path or whole_path(entry.key)
+        path = body.path or path_in(entry.key)
+        if path is None:
+            raise CorruptDocumentError(f"{entry.key} lacks its id", key=entry.key)
     origin = NOWHERE
     stored = body.data.pop(_ORIGIN, None)
     if stored is not None:

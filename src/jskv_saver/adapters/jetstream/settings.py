@@ -170,9 +170,13 @@ def _path(text: str) -> str:
 
 
 def _tls(ca: str | None, cert: str | None, key: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=_path(ca) if ca else None)
-    if cert:
-        context.load_cert_chain(_path(cert), _path(key) if key else None)
+    try:
+        context = ssl.create_default_context(cafile=_path(ca) if ca else None)
+        if cert:
+            context.load_cert_chain(_path(cert), _path(key) if key else None)
+    except OSError as exc:
+        files = ", ".join(filter(None, (ca, cert, key)))
+        raise InvalidRequestError(f"TLS files {files}: {exc}") from exc
     return context
 
 

@@ -35,7 +35,9 @@ _DIGEST_MARK: Final = "=="
 _DIGEST_BYTES: Final = 32
 _EMPTY: Final = "-"
 _LEADING: Final = {0x2E: "-zzz-", 0x2F: "-zzz/"}
-_CONTINUATION: Final = "0123456789=ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+_CONTINUATION: Final = (
+    "0123456789=ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+)
 _LEAD: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy"
 _FIRST_LEAD: Final = 0xC2
 _FIRST_CONTINUATION: Final = 0x80

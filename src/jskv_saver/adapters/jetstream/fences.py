@@ -1,0 +1,174 @@
+"""What a writer sees of a declared collection before it writes.
+
+In a collection with a unique constraint all writes are *fenced*: a put is refused if
+anything at all has changed in the collection since its fence was read, the newest
+revision under `<collection>./<ns>.>`. So what the writer looked up in between (that no
+other document has these values, that the document has this version) still holds when
+its message is stored. A removal leaves no revision, and would let the fence return to
+an old value; therefore it is announced before it is done, by a fenced write of the
+collection's tick, which names the document and its version. Whoever sees an announced
+removal finishes it first. So at most the last one is ever unfinished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from weakref import WeakValueDictionary
+
+from jskv_saver.adapters.jetstream import codec, keys
+from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
+from jskv_saver.adapters.jetstream.catalog import Catalog
+from jskv_saver.adapters.jetstream.entries import Entries, catalog_in, required
+from jskv_saver.adapters.jetstream.indexes import hints_of
+from jskv_saver.adapters.jetstream.records import Record, decode_record
+from jskv_saver.document.model import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A collection's declaration and one of its documents, as they were.
+
+    Attributes:
+        catalog: The declaration.
+        record: The document; None: absent.
+        fence: In a collection with unique constraints, the newest revision in it
+            before the rest was read; else None.
+    """
+
+    catalog: Catalog
+    record: Record | None
+    fence: int | None
+
+    @property
+    def version(self) -> int:
+        """The document's version; 0: absent."""
+        return 0 if self.record is None else self.record.version
+
+
+class Fences:
+    """Reads before writes, and the removals that a fence must not miss.
+
+    Args:
+        bucket: The bucket.
+        entries: Its entries.
+        patience: Seconds to wait for one's turn.
+    """
+
+    def __init__(self, bucket: Bucket, entries: Entries, patience: float) -> None:
+        self._bucket = bucket
+        self._entries = entries
+        self._patience = patience
+        # Which collections were fenced when last seen: what to read, not what holds.
+        self._fenced: set[tuple[str, str]] = set()
+        self._finished: dict[str, int] = {}
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+
+    async def see(self, namespace: str, collection: str, path: Path) -> Sight:
+        """Read fence, declaration and document, in this order.
+
+        Raises:
+            CollectionNotFoundError: The collection is not declared.
+        """
+        key = keys.document_key(namespace, collection, path)
+        catalog_key = keys.catalog_key(namespace, collection)
+        tick_key = keys.tick_key(namespace, collection)
+        everything = keys.collection_filter(namespace, collection)
+        while True:
+            fence: int | None = None
+            wanted = [catalog_key, key]
+            if (namespace, collection) in self._fenced:
+                fence = await self._entries.newest_revision(everything)
+                wanted.append(tick_key)
+            found = await self._entries.read_newest(wanted)
+            catalog = required(catalog_in(found, catalog_key), namespace, collection)
+            if not catalog.unique:
+                self._fenced.discard((namespace, collection))
+                fence = None
+            elif fence is None:
+                self._fenced.add((namespace, collection))
+                continue
+            elif tick_key in found and await self._finish(
+                namespace, collection, catalog, found[tick_key]
+            ):
+                continue
+            record = decode_record(found[key], path) if key in found else None
+            return Sight(catalog, record, fence)
+
+    async def remove(
+        self, namespace: str, collection: str, catalog: Catalog, record: Record
+    ) -> bool:
+        """Remove a document that is still as it was seen, then its hints.
+
+        Not in a collection with unique constraints.
+        """
+        if not await self._entries.remove(record.key, record.version):
+            return False
+        await self._entries.remove_all(
+            hints_of(namespace, collection, record, catalog.indexes, catalog.birth)
+        )
+        return True
+
+    async def remove_fenced(
+        self, namespace: str, collection: str, sight: Sight, record: Record
+    ) -> None:
+        """Announce and remove a document.
+
+        Raises:
+            VersionConflictError: The collection has changed; nothing was removed.
+        """
+        now = datetime.now(UTC)
+        key = keys.tick_key(namespace, collection)
+        value = codec.encode({"key": record.key, "version": record.version}, now, now)
+        revision = await self._bucket.put(
+            key,
+            value,
+            expected=sight.fence,
+            expected_filter=keys.collection_filter(namespace, collection),
+        )
+        await self.remove(namespace, collection, sight.catalog, record)
+        self._finished[key] = revision
+
+    @asynccontextmanager
+    async def turn(self, namespace: str, collection: str) -> AsyncIterator[None]:
+        """Take turns with this process's other writers into a fenced collection.
+
+        They would refuse each other; right they are without it too.
+        """
+        if (namespace, collection) not in self._fenced:
+            yield
+            return
+        lock = self._turns.setdefault((namespace, collection), asyncio.Lock())
+        try:
+            async with asyncio.timeout(self._patience):
+                await lock.acquire()
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def _finish(
+        self, namespace: str, collection: str, catalog: Catalog, tick: Entry
+    ) -> bool:
+        """Finish the removal that a tick announces; whether there was something to do.
+
+        Its deleter has died or is about to do the same.
+        """
+        if self._finished.get(tick.key) == tick.revision:
+            return False
+        announced = codec.decode(tick.key, tick.value).data
+        key, version = announced["key"], announced["version"]
+        entry = (await self._entries.read_newest([key])).get(key)
+        present = entry is not None and entry.revision == version
+        if entry is not None and present:
+            await self.remove(namespace, collection, catalog, decode_record(entry))
+        self._finished[tick.key] = tick.revision
+        return present

@@ -1,0 +1,207 @@
+"""Reading a bucket: by key, by filter, many at once, and the names alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from nats.aio.msg import Msg
+
+from jskv_saver.adapters.jetstream.api import Api
+from jskv_saver.adapters.jetstream.entry import (
+    Entry,
+    checked_filter,
+    checked_key,
+    entry_of,
+    entry_of_stored,
+    is_plain,
+)
+from jskv_saver.adapters.jetstream.faults import ApiError, Status, error_of
+from jskv_saver.adapters.jetstream.requests import NobodyListensError, Requests
+from jskv_saver.errors import StoreUnavailableError
+
+# The server answers at most 1024 subjects at once (ADR-31), and cuts a client off that
+# has 64 MB to receive.
+_CHUNK: Final = 1000
+_REQUEST_BYTES: Final = 256 * 1024
+_PAGE_BYTES: Final = 4 * 1024 * 1024
+_IN_FLIGHT_BYTES: Final = 32 * 1024 * 1024
+_SINGLE_READS: Final = 64
+
+
+class Reads:
+    """The reads of one bucket; `direct` and `replicated` as its settings say.
+
+    Args:
+        requests: Sends them.
+        api: Of the bucket.
+    """
+
+    def __init__(self, requests: Requests, api: Api) -> None:
+        self._requests: Final = requests
+        self._api: Final = api
+        self._cut: Final = len(api.keys)
+        self._pages = asyncio.Semaphore(_IN_FLIGHT_BYTES // _PAGE_BYTES)
+        self._singles = asyncio.Semaphore(_SINGLE_READS)
+        self.direct = True
+        self.replicated = False
+
+    async def get(self, key: str) -> Entry | None:
+        """The newest message of a key, a marker too; a follower's word, if need be."""
+        if not self.direct:
+            return await self.stored(key)
+        return await self._direct(self._api.direct_key + checked_key(key), b"")
+
+    async def last(self, filter: str) -> Entry | None:
+        """The newest message under a filter, a marker too; the leader's word."""
+        if self.replicated or not self.direct:
+            return await self.stored(filter)
+        request = json.dumps({"last_by_subj": self._api.keys + checked_filter(filter)})
+        return await self._direct(self._api.direct, request.encode())
+
+    async def _direct(self, subject: str, payload: bytes) -> Entry | None:
+        try:
+            msg = await self._requests.request(subject, payload, write=False)
+        except NobodyListensError:
+            msg = await self._api.again(
+                lambda: self._requests.request(subject, payload, write=False)
+            )
+        headers = msg.headers
+        if headers is None or "Status" not in headers:
+            return entry_of(msg, self._cut)
+        self._check_status(msg)
+        return None
+
+    async def stored(self, filter: str) -> Entry | None:
+        """The newest message under a filter, from the leader."""
+        request = {"last_by_subj": self._api.keys + checked_filter(filter)}
+        answer = await self._api.ask(f"STREAM.MSG.GET.{self._api.stream}", request)
+        error = answer.get("error")
+        if error is None:
+            return entry_of_stored(answer["message"], self._cut)
+        if error.get("err_code") == ApiError.NO_MESSAGE_FOUND:
+            return None
+        raise error_of(error, bucket=self._api.bucket)
+
+    async def many(self, filters: Sequence[str]) -> list[Entry]:
+        """The newest messages under filters, without markers, by revision."""
+        wanted = list(dict.fromkeys(map(checked_filter, filters)))
+        if not wanted:
+            return []
+        if not self.direct:
+            entries = await self._one_by_one(await self._keys_of(wanted))
+        elif len(wanted) <= _CHUNK and sum(map(len, wanted)) <= _REQUEST_BYTES:
+            # The usual case without the detour of a task.
+            entries = await self._chunk(wanted)
+        else:
+            chunks = await asyncio.gather(*map(self._chunk, _chunked(wanted)))
+            entries = [entry for chunk in chunks for entry in chunk]
+        found = {entry.key: entry for entry in entries if not entry.marker}
+        return sorted(found.values(), key=lambda entry: entry.revision)
+
+    async def from_leader(self, keys: Iterable[str]) -> list[Entry]:
+        """The newest messages of keys, markers too, each from the leader."""
+        return await self._one_by_one(keys)
+
+    async def names(self, filters: Sequence[str]) -> list[str]:
+        """The keys under filters, sorted, each once; the leader's word."""
+        wanted = list(dict.fromkeys(map(checked_filter, filters)))
+        if len(wanted) == 1:
+            return sorted(await self._names(wanted[0]))
+        lists = await asyncio.gather(*map(self._names, wanted))
+        return sorted({name for names in lists for name in names})
+
+    async def _names(self, filter: str) -> list[str]:
+        names: dict[str, None] = {}
+        total = 1
+        offset = 0
+        while offset < total:
+            request = {"subjects_filter": self._api.keys + filter, "offset": offset}
+            answer = await self._api.call("STREAM.INFO", request)
+            subjects = answer.get("state", {}).get("subjects") or {}
+            names.update(dict.fromkeys(subject[self._cut :] for subject in subjects))
+            total = int(answer.get("total", 0))
+            if not subjects:
+                break
+            offset += len(subjects)
+        return list(names)
+
+    async def _keys_of(self, filters: Sequence[str]) -> list[str]:
+        plain = [filter for filter in filters if is_plain(filter)]
+        wild = [filter for filter in filters if not is_plain(filter)]
+        return list(dict.fromkeys([*plain, *(await self.names(wild) if wild else ())]))
+
+    async def _one_by_one(self, keys: Iterable[str]) -> list[Entry]:
+        async def one(key: str) -> Entry | None:
+            async with self._singles:
+                return await self.stored(key)
+
+        entries = await asyncio.gather(*map(one, keys))
+        return [entry for entry in entries if entry is not None]
+
+    async def _chunk(self, filters: Sequence[str]) -> list[Entry]:
+        entries = await self._multi_last(filters)
+        if entries is not None:
+            return entries
+        # More than 1024 matches: read their names first.
+        keys = await self._keys_of(filters)
+        result: list[Entry] = []
+        for chunk in _chunked(keys):
+            result.extend(await self._multi_last(chunk) or ())
+        return result
+
+    async def _multi_last(self, filters: Sequence[str]) -> list[Entry] | None:
+        """Read page by page; None: too many matches."""
+        request: dict[str, Any] = {
+            "multi_last": [self._api.keys + filter for filter in filters],
+            "max_bytes": _PAGE_BYTES,
+        }
+        entries: list[Entry] = []
+        while True:
+            async with self._pages:
+                messages = await self._page(json.dumps(request).encode())
+            end = messages.pop()
+            status = (end.headers or {}).get("Status")
+            entries.extend(entry_of(msg, self._cut) for msg in messages)
+            if status == Status.TOO_MANY_RESULTS:
+                return None
+            if status != Status.END_OF_BATCH:
+                self._check_status(end)
+                return entries
+            pending = int((end.headers or {}).get("Nats-Num-Pending", 0))
+            if pending == 0 or not messages:
+                return entries
+            request["seq"] = entries[-1].revision + 1
+            request["up_to_seq"] = int((end.headers or {})["Nats-UpTo-Sequence"])
+
+    async def _page(self, request: bytes) -> list[Msg]:
+        try:
+            return await self._requests.collect(self._api.direct, request)
+        except NobodyListensError:
+            return await self._api.again(
+                lambda: self._requests.collect(self._api.direct, request)
+            )
+
+    def _check_status(self, msg: Msg) -> None:
+        """Nothing was found, or an error."""
+        status = (msg.headers or {}).get("Status")
+        if status == Status.NOT_FOUND:
+            return
+        raise StoreUnavailableError(
+            f"bucket {self._api.bucket!r} could not be read: {status} "
+            f"{(msg.headers or {}).get('Description', '')}"
+        )
+
+
+def _chunked(items: Sequence[str]) -> list[list[str]]:
+    chunks: list[list[str]] = [[]]
+    size = 0
+    for item in items:
+        if len(chunks[-1]) >= _CHUNK or size + len(item) > _REQUEST_BYTES:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(item)
+        size += len(item) + 16
+    return chunks

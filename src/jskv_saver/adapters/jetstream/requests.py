@@ -1,0 +1,461 @@
+"""Requests over one wildcard inbox: each ends with an answer, an error, or in time.
+
+nats-py's own request leaves pending ones to their timeout when the connection breaks,
+takes one reply only, and passes each reply through a queue and a task. Here a reply
+goes from the parser straight to the future that waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from jskv_saver.adapters.jetstream.connection import Connection
+from jskv_saver.adapters.jetstream.faults import (
+    Status,
+    Translation,
+    denied,
+    lost,
+    translate,
+    violation_of,
+)
+from jskv_saver.errors import JskvError, StoreClosedError, WrongThreadError
+
+_TICK: Final = 0.1
+_STATUS: Final = "Status"
+
+
+class NobodyListensError(Exception):
+    """Nobody listens on the subject: what was sent has reached no one (ADR-4)."""
+
+
+class Message(NamedTuple):
+    """A message to publish.
+
+    Attributes:
+        subject: Where to.
+        payload: The body.
+        headers: Its headers.
+    """
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str] | None = None
+
+
+class BatchAnswer(NamedTuple):
+    """The end of a fast batch.
+
+    Attributes:
+        stored: How many messages are stored, from the first on.
+        sequence: That of the last stored one.
+        error: Why the next one was refused, as far as the server said.
+    """
+
+    stored: int
+    sequence: int
+    error: dict[str, Any] | None
+
+
+class _Waiting:
+    """A request that was sent."""
+
+    __slots__ = ("deadline", "future", "generation", "subjects", "write")
+
+    def __init__(
+        self,
+        future: asyncio.Future[Any],
+        subjects: Sequence[str],
+        write: bool,
+        deadline: float,
+        generation: tuple[Client, int],
+    ) -> None:
+        self.future = future
+        self.subjects = subjects
+        self.write = write
+        self.deadline = deadline
+        self.generation = generation
+
+    def feed(self, msg: Msg, requests: Requests) -> None:
+        """Take an answer; the future is not done yet."""
+        if msg.headers is not None and _nobody(msg.headers):
+            self.future.set_exception(NobodyListensError())
+        else:
+            self.future.set_result(msg)
+
+    def fail(self, error: JskvError) -> None:
+        """End without an answer."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _Collecting(_Waiting):
+    """Messages up to the one with a status, as direct gets answer (ADR-31)."""
+
+    __slots__ = ("messages",)
+    messages: list[Msg]
+
+    def feed(self, msg: Msg, requests: Requests) -> None:
+        """Take one message more."""
+        if msg.headers is not None and _nobody(msg.headers):
+            self.future.set_exception(NobodyListensError())
+            return
+        self.messages.append(msg)
+        if msg.headers is None or _STATUS in msg.headers:
+            self.future.set_result(self.messages)
+
+
+class _Batch(_Waiting):
+    """The control channel of a fast batch (ADR-50)."""
+
+    __slots__ = ("error",)
+    error: dict[str, Any] | None
+
+    def feed(self, msg: Msg, requests: Requests) -> None:
+        """Take an acknowledgement on the way, an error, or the end."""
+        if msg.headers is not None and _nobody(msg.headers):
+            # What came before this message may be stored: <number>.<step>.$FI
+            if msg.subject.split(".")[-3] == "1":
+                self.future.set_exception(NobodyListensError())
+            else:
+                self.fail(lost(write=True, why="the stream went away"))
+            return
+        answer = json.loads(msg.data)
+        if answer.get("type") == "err":
+            self.error = self.error or answer["error"]
+        elif "type" not in answer:
+            count = int(answer.get("count", 0))
+            if count < len(self.subjects):
+                # A message that was not permitted is a gap, and its error came before.
+                requests.look_at_errors()
+            if not self.future.done():
+                error = self.error or answer.get("error")
+                self.future.set_result(BatchAnswer(count, int(answer["seq"]), error))
+
+
+def _nobody(headers: Mapping[str, str]) -> bool:
+    return headers.get(_STATUS) == Status.NO_RESPONDERS
+
+
+_W = TypeVar("_W", bound=_Waiting)
+
+
+class _Sink(asyncio.Future[Msg]):
+    """Where nats-py puts the messages of our subscription, one after another.
+
+    A subscription with a future skips the queue and the task of one with a callback.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        super().__init__()
+        self._requests = requests
+
+    def cancelled(self) -> bool:
+        return False
+
+    def set_result(self, result: Msg, /) -> None:
+        self._requests.dispatch(result)
+
+
+class Requests:
+    """Sends requests over a connection and waits for their answers.
+
+    Bound to the event loop of its first use. Nothing is sent twice.
+
+    Args:
+        connection: Where the client comes from.
+        timeout: Seconds that a request may take, waiting for a connection included.
+        bucket: For the texts of errors.
+    """
+
+    def __init__(self, connection: Connection, *, timeout: float, bucket: str) -> None:
+        self.connection: Final = connection
+        self.timeout: Final = timeout
+        self._bucket: Final = bucket
+        self._tick: Final = min(_TICK, timeout / 4)
+        self._pending: dict[str, _Waiting] = {}
+        self._client: Client | None = None
+        self._subscription: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._salt = ""
+        self._prefix = ""
+        self._count = 0
+        self._seen_error: Exception | None = None
+        self._refused: JskvError | None = None
+        self._closed = False
+
+    @property
+    def client(self) -> Client | None:
+        """The client in use, None before the first request."""
+        return self._client
+
+    @property
+    def generation(self) -> tuple[Client, int] | None:
+        """Changes whenever the connection does."""
+        client = self._client
+        return None if client is None else (client, client.stats["reconnects"])
+
+    @property
+    def reply_length(self) -> int:
+        """Bytes of the longest reply subject."""
+        return len(self._prefix) + len(self._salt) + 40
+
+    async def ready(self, deadline: float | None = None) -> Client:
+        """The connected client, subscribed; waits for it until the deadline."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._bind(loop)
+        client = self._client
+        if client is None or not client.is_connected or client.is_draining:
+            if deadline is None:
+                deadline = loop.time() + self.timeout
+            client = await self.connection.client(deadline)
+            if client is not self._client:
+                await self._attach(client)
+        if self._closed:
+            raise StoreClosedError(f"bucket {self._bucket!r} was closed")
+        if self._refused is not None:
+            raise self._refused
+        return client
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        headers: dict[str, str] | None = None,
+        *,
+        write: bool,
+    ) -> Msg:
+        """Send one message and return its answer.
+
+        Args:
+            subject: Where to.
+            payload: The body.
+            headers: Its headers.
+            write: A lost answer leaves a write in doubt.
+
+        Raises:
+            StoreUnavailableError: Nothing was sent, or a read has no answer.
+            UnknownOutcomeError: A write has no answer.
+            PermissionDeniedError: The server refuses the subject.
+            NobodyListensError: Nobody listens on the subject.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout
+        client = await self.ready(deadline)
+        future: asyncio.Future[Msg] = loop.create_future()
+        token = self._register(_Waiting, future, (subject,), write, deadline, client)[0]
+        try:
+            with translate(write=write, bucket=self._bucket):
+                await client.publish(subject, payload, self._prefix + token, headers)
+            return await future
+        finally:
+            self._release(token)
+
+    async def collect(self, subject: str, payload: bytes) -> list[Msg]:
+        """Send a read that is answered by several messages, the last with a status."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout
+        client = await self.ready(deadline)
+        future: asyncio.Future[list[Msg]] = loop.create_future()
+        token, waiting = self._register(
+            _Collecting, future, (subject,), False, deadline, client
+        )
+        waiting.messages = []
+        try:
+            with translate(write=False, bucket=self._bucket):
+                await client.publish(subject, payload, self._prefix + token)
+            return await future
+        finally:
+            self._release(token)
+
+    async def fast_batch(self, messages: Sequence[Message]) -> BatchAnswer:
+        """Store messages in order, up to the first that is refused (ADR-50)."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout
+        client = await self.ready(deadline)
+        future: asyncio.Future[BatchAnswer] = loop.create_future()
+        subjects = [message.subject for message in messages]
+        token, waiting = self._register(
+            _Batch, future, subjects, True, deadline, client, salt=self._salt
+        )
+        waiting.error = None
+        last = len(messages)
+        # No acknowledgements on the way: the batch is short enough to be sent at once.
+        reply = f"{self._prefix}{token}.{last + 1}.fail."
+        try:
+            for number, message in enumerate(messages, 1):
+                step = 2 if number == last else 0 if number == 1 else 1
+                with self._sending(number):
+                    await client.publish(
+                        message.subject,
+                        message.payload,
+                        f"{reply}{number}.{step}.$FI",
+                        message.headers,
+                    )
+            return await future
+        finally:
+            self._release(token)
+
+    async def atomic_batch(self, messages: Sequence[Message]) -> Msg:
+        """Store all messages or none, and return the answer to the last (ADR-50)."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout
+        client = await self.ready(deadline)
+        future: asyncio.Future[Msg] = loop.create_future()
+        subjects = [message.subject for message in messages]
+        token = self._register(
+            _Waiting, future, subjects, True, deadline, client, salt=self._salt
+        )[0]
+        last = len(messages)
+        try:
+            for number, message in enumerate(messages, 1):
+                headers = {
+                    **(message.headers or {}),
+                    "Nats-Batch-Id": token,
+                    "Nats-Batch-Sequence": str(number),
+                }
+                if number == last:
+                    headers["Nats-Batch-Commit"] = "1"
+                with self._sending(number):
+                    await client.publish(
+                        message.subject,
+                        message.payload,
+                        self._prefix + token if number == last else "",
+                        headers,
+                    )
+            return await future
+        finally:
+            self._release(token)
+
+    def dispatch(self, msg: Msg) -> None:
+        """Hand a message to the request that waits for it."""
+        token = msg.subject[len(self._prefix) :]
+        waiting = self._pending.get(token)
+        if waiting is None:
+            # The replies to a fast batch go on after the token.
+            waiting = self._pending.get(token.partition(".")[0])
+        if waiting is not None and not waiting.future.done():
+            waiting.feed(msg, self)
+
+    def look_at_errors(self) -> None:
+        """Tell the requests whose subject the server has just refused."""
+        client = self._client
+        error = None if client is None else client.last_error
+        if error is None or error is self._seen_error:
+            return
+        self._seen_error = error
+        violation = violation_of(error)
+        if violation is None:
+            return
+        subscription, subject = violation
+        if subscription:
+            if subject == f"{self._prefix}>".lower():
+                self._refused = denied(f"{self._prefix}>")
+                self._fail_all(self._refused)
+            return
+        for waiting in self._pending.values():
+            for mine in waiting.subjects:
+                if mine.lower() == subject:
+                    waiting.fail(denied(mine))
+
+    def look_around(self) -> None:
+        """Fail what waits in vain: refused, disconnected, out of time."""
+        self.look_at_errors()
+        client, loop = self._client, self._loop
+        if client is None or loop is None:
+            return
+        generation = (client, client.stats["reconnects"])
+        connected, now = client.is_connected, loop.time()
+        for waiting in self._pending.values():
+            if not connected or waiting.generation != generation:
+                waiting.fail(lost(write=waiting.write, why="the connection broke"))
+            elif now >= waiting.deadline:
+                why = f"no answer within {self.timeout:g} s"
+                waiting.fail(lost(write=waiting.write, why=why))
+
+    async def close(self) -> None:
+        """Fail what waits, leave the inbox, close an own connection. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiting in self._pending.values():
+            if waiting.write:
+                waiting.fail(lost(write=True, why="the store was closed"))
+            else:
+                waiting.fail(StoreClosedError("the store was closed"))
+        subscription, client = self._subscription, self._client
+        self._subscription = None
+        if subscription is not None and client is not None and client.is_connected:
+            with translate(write=False, bucket=self._bucket):
+                await subscription.unsubscribe()
+        await self.connection.close()
+
+    def _sending(self, number: int) -> Translation:
+        # From the second message on something was sent, whatever stops the rest.
+        return Translation(write=True, bucket=self._bucket, sent=number > 1)
+
+    def _release(self, token: str) -> None:
+        future = self._pending.pop(token).future
+        if future.done() and not future.cancelled():
+            # Marks an exception as seen that came while another one was raised.
+            future.exception()
+
+    def _fail_all(self, error: JskvError) -> None:
+        for waiting in self._pending.values():
+            waiting.fail(error)
+
+    def _bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not None:
+            raise WrongThreadError(
+                f"bucket {self._bucket!r} was first used on another event loop"
+            )
+        self._loop = loop
+
+    async def _attach(self, client: Client) -> None:
+        """Subscribe the inbox. All is set before the first await, for the others."""
+        self._client = client
+        self._seen_error = client.last_error
+        self._refused = None
+        inbox = client.new_inbox()
+        self._prefix = f"{inbox}."
+        # Unique in the world: whoever knows a batch's id can add to it.
+        self._salt = inbox.rpartition(".")[2]
+        with translate(write=False, bucket=self._bucket):
+            self._subscription = await client.subscribe(
+                f"{self._prefix}>", future=_Sink(self)
+            )
+
+    def _register(
+        self,
+        kind: type[_W],
+        future: asyncio.Future[Any],
+        subjects: Sequence[str],
+        write: bool,
+        deadline: float,
+        client: Client,
+        *,
+        salt: str = "",
+    ) -> tuple[str, _W]:
+        self._count += 1
+        token = f"{salt}{self._count}"
+        generation = (client, client.stats["reconnects"])
+        waiting = kind(future, subjects, write, deadline, generation)
+        self._pending[token] = waiting
+        if self._timer is None and self._loop is not None:
+            self._timer = self._loop.call_later(self._tick, self._on_timer)
+        return token, waiting
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._pending and self._loop is not None:
+            self.look_around()
+            self._timer = self._loop.call_later(self._tick, self._on_timer)

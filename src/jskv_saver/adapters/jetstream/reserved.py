@@ -1,0 +1,138 @@
+"""Writes into the saver's collections: one message each, nothing read before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from jskv_saver.adapters.jetstream import keys
+from jskv_saver.adapters.jetstream.bucket import Bucket, Put
+from jskv_saver.adapters.jetstream.entries import Attempts, Entries
+from jskv_saver.adapters.jetstream.records import encode_record
+from jskv_saver.document.model import Document, id_of
+from jskv_saver.document.names import is_exact
+from jskv_saver.document.requests import DeleteRequest, PutRequest
+from jskv_saver.errors import VersionConflictError
+
+
+class ReservedWrites:
+    """Puts and deletes in the saver's collections.
+
+    Args:
+        bucket: The bucket.
+        entries: Its entries.
+        patience: Seconds for which a definite refusal may be followed by another try.
+    """
+
+    def __init__(self, bucket: Bucket, entries: Entries, patience: float) -> None:
+        self._bucket = bucket
+        self._entries = entries
+        self._patience = patience
+
+    async def put(self, namespace: str, request: PutRequest) -> Document:
+        """One message."""
+        now = datetime.now(UTC)
+        write = _write(namespace, request, now)
+        try:
+            revision = await self._bucket.put(
+                write.key,
+                write.value,
+                expected=write.expected,
+                expected_filter=write.expected_filter,
+            )
+        except VersionConflictError:
+            revision = await self._put_again(write)
+        return Document(id_of(request.path), request.data, revision, now, now)
+
+    async def put_many(
+        self, namespace: str, requests: Sequence[PutRequest], *, exact: bool = True
+    ) -> list[Document]:
+        """One batch, in order."""
+        now = datetime.now(UTC)
+        writes = [_write(namespace, request, now) for request in requests]
+        try:
+            revisions = await self._bucket.put_many(writes, exact=exact)
+        except VersionConflictError:
+            # Which one it was is not known; a marker that stood in the way goes, so
+            # that what the caller reads now is what the next condition is held to.
+            for write in writes:
+                if write.expected is not None:
+                    await self._entries.newest(write.expected_filter or write.key)
+            raise
+        return [
+            Document(id_of(request.path), request.data, revision, now, now)
+            for request, revision in zip(requests, revisions, strict=True)
+        ]
+
+    async def delete(self, namespace: str, request: DeleteRequest) -> None:
+        """One purge, of a document or of a subtree in one collection or in all."""
+        prefix = request.prefix
+        names = [name for name in request.collections if name in keys.RESERVED]
+        if request.subtree:
+            if len(names) == len(keys.RESERVED):
+                filters = [keys.thread_filter(namespace, prefix)]
+            else:
+                filters = [
+                    keys.document_filter(namespace, name, prefix, deep=True)
+                    for name in names
+                ]
+            await asyncio.gather(
+                *(self._bucket.purge(filter, below=request.below) for filter in filters)
+            )
+            return
+        if not names:
+            return
+        assert is_exact(prefix)
+        key = keys.document_key(namespace, names[0], prefix)
+        if request.if_version is None:
+            await self._bucket.purge(key, below=request.below)
+        else:
+            await self.delete_version(key, request.if_version)
+
+    async def delete_version(self, key: str, version: int) -> None:
+        """Remove a key if this is its revision, or raise `VersionConflictError`."""
+        entry = (await self._entries.read_newest([key])).get(key)
+        actual = 0 if entry is None else entry.revision
+        if version == 0 or actual != version:
+            raise conflict(version, actual)
+        if not await self._entries.remove(key, version):
+            raise conflict(version, None)
+
+    async def _put_again(self, write: Put) -> int:
+        """Find out why a put was refused, and put again if its condition holds."""
+        attempts = Attempts(self._patience)
+        while True:
+            filter = write.expected_filter or write.key
+            actual = await self._entries.newest_revision(filter)
+            if actual != write.expected:
+                raise conflict(write.expected, actual)
+            # A marker stood in the way and is gone now.
+            try:
+                return await self._bucket.put(
+                    write.key,
+                    write.value,
+                    expected=write.expected,
+                    expected_filter=write.expected_filter,
+                )
+            except VersionConflictError:
+                await attempts.pause()
+
+
+def _write(namespace: str, request: PutRequest, now: datetime) -> Put:
+    key = keys.document_key(namespace, request.collection, request.path)
+    value = encode_record(request.data, now, now, request.path)
+    if request.if_latest is None:
+        return Put(key, value, request.if_version)
+    prefix, version = request.if_latest
+    filter = keys.document_filter(namespace, request.collection, prefix, deep=True)
+    return Put(key, value, version, filter)
+
+
+def conflict(expected: int | None, actual: int | None) -> VersionConflictError:
+    """The error of a condition that does not hold."""
+    if actual is None:
+        message = f"version {expected} was replaced or removed by another writer"
+    else:
+        message = f"the stored version is {actual or 'none'}, not {expected or 'none'}"
+    return VersionConflictError(message, expected=expected, actual=actual)

@@ -1,0 +1,324 @@
+"""The document port on a JetStream KV bucket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import groupby
+from types import TracebackType
+from typing import Any, Final
+
+from nats.aio.client import Client
+
+from jskv_saver._portal import Portal
+from jskv_saver.adapters.jetstream import codec, keys
+from jskv_saver.adapters.jetstream.bucket import Bucket
+from jskv_saver.adapters.jetstream.declarations import Declarations
+from jskv_saver.adapters.jetstream.declared import DeclaredPuts
+from jskv_saver.adapters.jetstream.deletes import DeclaredDeletes
+from jskv_saver.adapters.jetstream.entries import Entries
+from jskv_saver.adapters.jetstream.fences import Fences
+from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, BucketOptions
+from jskv_saver.adapters.jetstream.reading import Reading
+from jskv_saver.adapters.jetstream.reserved import ReservedWrites
+from jskv_saver.document import paging, requests
+from jskv_saver.document.bound import BoundDocuments
+from jskv_saver.document.declarations import parse_spec
+from jskv_saver.document.model import (
+    CollectionSpec,
+    Data,
+    Document,
+    DocumentId,
+    Fence,
+    Limits,
+    Order,
+    Page,
+    Pattern,
+    Predicate,
+    ReadKey,
+    Reads,
+    Write,
+    id_of,
+)
+from jskv_saver.document.names import (
+    check_declarable,
+    check_namespace,
+    is_reserved,
+)
+from jskv_saver.document.query import Query
+from jskv_saver.document.requests import DeleteRequest, PutRequest
+
+_RESERVE: Final = 2048
+"""Bytes of a value kept free for what a document carries beside its data."""
+
+_OPTIONS: Final = frozenset(BucketOptions.__dataclass_fields__)
+
+
+class JetStreamDocumentStore:
+    """A document store in a JetStream KV bucket.
+
+    It connects, and makes or binds the bucket, on first use. Entered with `async
+    with`, or made over a client, it lives on that event loop; else on a loop of its
+    own, in a thread. Either way any loop may call it.
+
+    Args:
+        nc: A connected nats-py client. It stays open when the store is closed.
+        bucket: Name of the bucket.
+        **options: Of a bucket that has to be made, see `BucketOptions`.
+    """
+
+    def __init__(
+        self, nc: Client, bucket: str = DEFAULT_BUCKET, **options: Any
+    ) -> None:
+        settings = BucketOptions(**options)
+        self._assemble(
+            Bucket(nc, bucket, settings), Portal(_loop_of(nc)), settings.timeout
+        )
+
+    @classmethod
+    def from_conn_string(
+        cls,
+        url: str | Sequence[str] | None = None,
+        *,
+        bucket: str = DEFAULT_BUCKET,
+        **options: Any,
+    ) -> JetStreamDocumentStore:
+        """A store with a connection of its own, made on first use.
+
+        Args:
+            url: Of one or several servers; None: `NATS_URL`, the current NATS
+                context, or localhost.
+            bucket: Name of the bucket.
+            **options: Fields of `BucketOptions`; all others go to `nats.connect`.
+        """
+        of_bucket = {name: options[name] for name in options if name in _OPTIONS}
+        connect = {name: options[name] for name in options if name not in _OPTIONS}
+        settings = BucketOptions(**of_bucket)
+        store = cls.__new__(cls)
+        store._assemble(
+            Bucket(url, bucket, settings, connect=connect), Portal(), settings.timeout
+        )
+        return store
+
+    def _assemble(self, bucket: Bucket, portal: Portal, patience: float) -> None:
+        self._portal = portal
+        self._bucket = bucket
+        entries = self._entries = Entries(bucket)
+        self._reading = Reading(bucket, entries)
+        self._reserved = ReservedWrites(bucket, entries, patience)
+        fences = Fences(bucket, entries, patience)
+        self._deletes = DeclaredDeletes(
+            bucket, entries, self._reading, fences, patience
+        )
+        self._puts = DeclaredPuts(
+            bucket, entries, self._reading, fences, self._deletes, patience
+        )
+        self._declarations = Declarations(bucket, entries, self._reading, patience)
+
+    async def __aenter__(self) -> JetStreamDocumentStore:
+        self._portal.bind()
+        try:
+            await self.setup()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def bind(self, namespace: str) -> BoundDocuments:
+        """The same primitives without the namespace argument."""
+        return BoundDocuments(self, namespace)
+
+    @property
+    def limits(self) -> Limits:
+        room = self._bucket.max_value("x" * keys.KEY_LIMIT)
+        return Limits(data=max(room - codec.OVERHEAD - _RESERVE, 0))
+
+    async def setup(self) -> None:
+        """Connect, and make or bind the bucket. Idempotent."""
+        await self._portal.arun(self._bucket.open)
+
+    async def namespaces(self) -> Sequence[str]:
+        """The owners of threads in the bucket, sorted: the names of `th` keys.
+
+        One whose name is a digest in the key (over 512 encoded bytes, some 85
+        characters outside ASCII) is not among them.
+        """
+        found = await self._portal.arun(self._bucket.names, [keys.owners_filter()])
+        return sorted(keys.owners(found))
+
+    async def ensure_collection(self, namespace: str, spec: CollectionSpec) -> None:
+        check_namespace(namespace)
+        parsed = parse_spec(spec)
+        await self._portal.arun(self._declarations.ensure, namespace, parsed)
+
+    async def drop_collection(self, namespace: str, name: str) -> None:
+        check_namespace(namespace)
+        check_declarable(name)
+        await self._portal.arun(self._declarations.drop, namespace, name)
+
+    async def collections(self, namespace: str) -> Sequence[str]:
+        check_namespace(namespace)
+        return await self._portal.arun(self._declarations.names, namespace)
+
+    async def put(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        if_version: int | None = None,
+        if_latest: Fence | None = None,
+    ) -> Document:
+        request = requests.check_put(
+            namespace, collection, id, data, if_version, if_latest
+        )
+        writes = self._reserved if is_reserved(collection) else self._puts
+        return await self._portal.arun(writes.put, namespace, request)
+
+    async def get(self, namespace: str, collection: str, id: DocumentId) -> Document:
+        path = requests.check_get(namespace, collection, id)
+        return await self._portal.arun(self._reading.get, namespace, collection, path)
+
+    async def delete(
+        self,
+        namespace: str,
+        collection: str | Sequence[str],
+        id: Pattern,
+        *,
+        if_version: int | None = None,
+        subtree: bool = False,
+        below: int | None = None,
+    ) -> None:
+        request = requests.check_delete(
+            namespace, collection, id, if_version, subtree, below
+        )
+        await self._portal.arun(self._delete, namespace, request)
+
+    async def find(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        order_by: Order | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> Page:
+        query = Query.parse(
+            namespace, collection, where, order_by, limit, cursor, within
+        )
+        return await self._portal.arun(self._reading.find, query)
+
+    async def count(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> int:
+        query = Query.parse(namespace, collection, where, within=within)
+        return await self._portal.arun(self._reading.count, query)
+
+    async def put_many(
+        self, namespace: str, writes: Iterable[Write]
+    ) -> Sequence[Document]:
+        parsed = requests.check_put_many(namespace, writes)
+        return await self._portal.arun(self._put_many, namespace, parsed)
+
+    async def get_many(
+        self, namespace: str, reads: Reads
+    ) -> Mapping[ReadKey, Document]:
+        parsed = requests.check_get_many(namespace, reads)
+        return await self._portal.arun(self._reading.get_many, namespace, parsed)
+
+    async def delete_many(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> int:
+        query = Query.parse(namespace, collection, where, within=within)
+        return await self._portal.arun(self._delete_many, query)
+
+    async def ids(
+        self,
+        namespace: str,
+        collection: str,
+        *,
+        within: Pattern | Sequence[Pattern] | None = None,
+    ) -> Sequence[DocumentId]:
+        query = Query.parse(namespace, collection, within=within)
+        paths = await self._portal.arun(self._reading.ids, query)
+        return list(map(id_of, paths))
+
+    def iterate(
+        self,
+        namespace: str,
+        collection: str,
+        where: Iterable[Predicate] = (),
+        *,
+        order_by: Order | None = None,
+        within: Pattern | Sequence[Pattern] | None = None,
+        page_size: int = 100,
+    ) -> AsyncIterator[Document]:
+        return paging.iterate(
+            self.find,
+            namespace,
+            collection,
+            where,
+            order_by=order_by,
+            within=within,
+            page_size=page_size,
+        )
+
+    async def close(self) -> None:
+        """Close the own connection, or leave the caller's client open. Idempotent."""
+        if self._portal.closed:
+            return
+        await self._portal.arun(self._bucket.close)
+        # Joining the own loop's thread blocks; the caller's loop goes on meanwhile.
+        await asyncio.to_thread(self._portal.close)
+
+    async def _put_many(
+        self, namespace: str, parsed: Sequence[PutRequest]
+    ) -> list[Document]:
+        stored: list[Document] = []
+        for reserved, run in groupby(parsed, lambda each: is_reserved(each.collection)):
+            if reserved:
+                stored += await self._reserved.put_many(namespace, list(run))
+            else:
+                for request in run:
+                    stored.append(await self._puts.put(namespace, request))
+        return stored
+
+    async def _delete(self, namespace: str, request: DeleteRequest) -> None:
+        declared = [name for name in request.collections if not is_reserved(name)]
+        if declared:
+            # All are looked up before anything is removed.
+            catalogs = await self._entries.catalogs(namespace, declared)
+            await self._deletes.delete(namespace, request, catalogs)
+        await self._reserved.delete(namespace, request)
+
+    async def _delete_many(self, query: Query) -> int:
+        return await self._deletes.remove_seen(
+            query.namespace, query.collection, self._reading.matching(query)
+        )
+
+
+def _loop_of(nc: Client) -> asyncio.AbstractEventLoop | None:
+    """The loop that the client lives on; None: not known yet."""
+    loop = getattr(nc, "_loop", None)
+    return loop if isinstance(loop, asyncio.AbstractEventLoop) else None

@@ -1,0 +1,326 @@
+"""Writing a bucket: one entry, several in order, all or none, and removing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from nats.aio.msg import Msg
+
+from jskv_saver.adapters.jetstream.api import Api
+from jskv_saver.adapters.jetstream.entry import (
+    Put,
+    checked_filter,
+    checked_key,
+)
+from jskv_saver.adapters.jetstream.faults import ApiError, error_of
+from jskv_saver.adapters.jetstream.keys import KEY_LIMIT
+from jskv_saver.adapters.jetstream.reads import Reads
+from jskv_saver.adapters.jetstream.requests import Message, NobodyListensError, Requests
+from jskv_saver.adapters.jetstream.stream import Features
+from jskv_saver.errors import (
+    DocumentTooLargeError,
+    InvalidRequestError,
+    JskvError,
+    StoreUnavailableError,
+    UnsuitableBucketError,
+)
+
+_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
+_EXPECTED_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+_TTL: Final = "Nats-TTL"
+_MARKER: Final = {"KV-Operation": "DEL"}
+# A marker that we could not purge, because we died in between, goes by itself.
+_MARKER_TTL: Final = "60s"
+_ACK: Final = re.compile(rb'\{"stream":"[^"]*",(?: ?"domain":"[^"]*",)? ?"seq":(\d+)')
+_HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
+_FIELD_FRAME: Final = len(": \r\n")
+_HEADER_ROOM: Final = 160
+_STOCK_MAX_PAYLOAD: Final = 1024 * 1024
+# A file store refuses longer records.
+_RECORD_LIMIT: Final = 32 * 1024 * 1024 - 4096
+_CONTROL_LINE: Final = 4096
+_SIZES: Final = 32
+# Of a fast batch, and of puts that are sent at once: what one connection carries well.
+_WINDOW_BYTES: Final = 4 * 1024 * 1024
+_WINDOW: Final = 500
+_ATOMIC_LIMIT: Final = 1000
+
+
+class Writes:
+    """The writes of one bucket.
+
+    Args:
+        requests: Sends them.
+        api: Of the bucket.
+        reads: Tell revisions that a batch does not.
+    """
+
+    def __init__(self, requests: Requests, api: Api, reads: Reads) -> None:
+        self._requests: Final = requests
+        self._api: Final = api
+        self._reads: Final = reads
+        self.features: Features | None = None
+
+    def max_value(self, key: str) -> int:
+        """Bytes that a value under this key may have, whatever its conditions."""
+        room = _HEADER_ROOM + 2 * (len(self._api.keys) + max(len(key), KEY_LIMIT // 8))
+        return self._max_message() - room
+
+    def max_key(self) -> int:
+        """Bytes that a key may have, so that no line exceeds the server's limit."""
+        front = max(len(self._api.direct_key), len(self._api.puts))
+        reply = self._requests.reply_length
+        return min(KEY_LIMIT, _CONTROL_LINE - front - reply - _SIZES)
+
+    def check_key(self, key: str) -> None:
+        """Refuse a key that is illegal or too long, before it is sent."""
+        checked_key(key)
+        if len(key) > (limit := self.max_key()):
+            raise DocumentTooLargeError(
+                f"a key of {len(key)} bytes is too long (at most {limit})",
+                size=len(key),
+                limit=limit,
+            )
+
+    async def put(self, put: Put, ttl: float | None = None) -> int:
+        """Store a value and return its revision."""
+        headers = self._headers(put)
+        if ttl is not None:
+            headers = {**(headers or {}), _TTL: self._ttl(ttl)}
+        msg = await self._send(self._message(put, headers))
+        return self._revision(msg, put)
+
+    async def put_in_order(
+        self, puts: Sequence[Put], *, exact: bool, relaxed: bool
+    ) -> list[int]:
+        """Store values in order up to the first failure, and return the revisions."""
+        messages = [self._message(put, self._headers(put)) for put in puts]
+        features = self.features
+        if features is None or not features.fast or len(puts) < 2:
+            return await self._puts(puts, relaxed=relaxed)
+        revisions: list[int] = []
+        for first, last in _windows(messages):
+            if last - first == 1:
+                msg = await self._send(messages[first])
+                revisions.append(self._revision(msg, puts[first]))
+                continue
+            try:
+                sequence = await self._fast(messages[first:last], puts[first:last])
+            except UnsuitableBucketError:
+                # The setting was taken away; nothing of this window is stored.
+                rest = await self._puts(puts[first:], relaxed=relaxed)
+                return [*revisions, *rest]
+            revisions.extend(0 for _ in range(last - first - 1))
+            revisions.append(sequence)
+        if exact:
+            await self._fill_in(puts, revisions)
+        return revisions
+
+    async def put_atomic(self, puts: Sequence[Put]) -> list[int]:
+        """Store all values or none, and return the revisions."""
+        if not 0 < len(puts) <= _ATOMIC_LIMIT:
+            raise InvalidRequestError(
+                f"an atomic batch has 1 to {_ATOMIC_LIMIT} writes"
+            )
+        messages = [self._message(put, self._headers(put)) for put in puts]
+        try:
+            msg = await self._requests.atomic_batch(messages)
+        except NobodyListensError:
+            msg = await self._api.again(lambda: self._requests.atomic_batch(messages))
+        last = self._revision(msg, puts[-1])
+        # One after another: the batch is stored under one lock (ADR-50).
+        return list(range(last - len(puts) + 1, last + 1))
+
+    async def delete(self, key: str, expected: int) -> None:
+        """Remove a key if `expected` is its newest revision."""
+        headers = {**_MARKER, _EXPECTED: str(expected)}
+        features = self.features
+        if features is not None and features.ttl and features.history == 1:
+            headers[_TTL] = _MARKER_TTL
+        put = Put(key, b"", expected)
+        msg = await self._send(self._message(put, headers))
+        marker = self._revision(msg, put)
+        await self.purge(key, below=marker + 1)
+
+    async def purge(self, filter: str, *, below: int | None) -> int:
+        """Remove what is under a filter and return how many messages that were."""
+        request: dict[str, Any] = {"filter": self._api.keys + checked_filter(filter)}
+        if below is not None:
+            if below <= 1:
+                return 0
+            request["seq"] = below
+        answer = await self._api.call("STREAM.PURGE", request, write=True)
+        return int(answer["purged"])
+
+    def _max_message(self) -> int:
+        client, features = self._requests.client, self.features
+        limit = _STOCK_MAX_PAYLOAD if client is None else client.max_payload
+        if features is not None:
+            if features.max_value_size > 0:
+                limit = min(limit, features.max_value_size)
+            if features.file:
+                limit = min(limit, _RECORD_LIMIT)
+        return limit
+
+    def _message(self, put: Put, headers: dict[str, str] | None) -> Message:
+        self.check_key(put.key)
+        size = len(put.value)
+        if headers:
+            size += _HEADER_FRAME + sum(
+                len(name) + len(value) + _FIELD_FRAME for name, value in headers.items()
+            )
+        if size > (limit := self._max_message()):
+            raise DocumentTooLargeError(
+                f"{put.key!r}: {size} bytes with headers, at most {limit} fit",
+                size=size,
+                limit=limit,
+            )
+        return Message(self._api.puts + put.key, put.value, headers)
+
+    def _headers(self, put: Put) -> dict[str, str] | None:
+        if put.expected is None:
+            return None
+        headers = {_EXPECTED: str(put.expected)}
+        if put.expected_filter is not None:
+            filter = checked_filter(put.expected_filter)
+            headers[_EXPECTED_SUBJECT] = self._api.keys + filter
+        return headers
+
+    def _ttl(self, seconds: float) -> str:
+        features = self.features
+        if not seconds > 0 or math.isinf(seconds):
+            raise InvalidRequestError(f"a TTL is a positive number, not {seconds!r}")
+        if features is not None and features.history != 1:
+            # What it replaced would come back when it expires.
+            raise UnsuitableBucketError(
+                f"bucket {self._api.bucket!r} keeps {features.history} revisions of a "
+                f"key: entries that expire need max_msgs_per_subject = 1",
+                bucket=self._api.bucket,
+                setting="max_msgs_per_subject",
+            )
+        return f"{math.ceil(seconds)}s"
+
+    async def _send(self, message: Message) -> Msg:
+        try:
+            return await self._requests.request(*message, write=True)
+        except NobodyListensError:
+            return await self._api.again(
+                lambda: self._requests.request(*message, write=True)
+            )
+
+    def _revision(self, msg: Msg, put: Put) -> int:
+        """The revision in a publish acknowledgement, or what the server refused."""
+        found = _ACK.match(msg.data)
+        if found is not None:
+            return int(found[1])
+        answer = json.loads(msg.data)
+        raise self._refused(answer.get("error") or {}, put)
+
+    def _refused(self, error: dict[str, Any], put: Put) -> JskvError:
+        return error_of(
+            error,
+            bucket=self._api.bucket,
+            expected=put.expected,
+            size=len(put.value),
+            limit=self._max_message(),
+        )
+
+    async def _fast(self, messages: Sequence[Message], puts: Sequence[Put]) -> int:
+        """Store one window as a fast batch and return the last revision."""
+        try:
+            answer = await self._requests.fast_batch(messages)
+        except NobodyListensError:
+            answer = await self._api.again(lambda: self._requests.fast_batch(messages))
+        if answer.stored == len(puts):
+            return answer.sequence
+        error, failed = answer.error, puts[answer.stored]
+        if error is None or error.get("err_code") == ApiError.FAST_ID_UNKNOWN:
+            # A message was lost on its way, or the leader changed: a prefix is stored.
+            raise StoreUnavailableError(
+                f"the batch broke off after {answer.stored} of {len(puts)} writes"
+            )
+        raise self._refused(error, failed)
+
+    async def _puts(self, puts: Sequence[Put], *, relaxed: bool) -> list[int]:
+        """Store values by single messages."""
+        revisions: list[int] = []
+        index = 0
+        while index < len(puts):
+            run = _run(puts, index) if relaxed else 1
+            if run == 1:
+                revisions.append(await self.put(puts[index]))
+            else:
+                revisions.extend(await self._together(puts[index : index + run]))
+            index += run
+        return revisions
+
+    async def _together(self, puts: Sequence[Put]) -> list[int]:
+        """Send all at once; wait for all, then raise the first failure."""
+        results = await asyncio.gather(*map(self.put, puts), return_exceptions=True)
+        revisions: list[int] = []
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+            revisions.append(result)
+        return revisions
+
+    async def _fill_in(self, puts: Sequence[Put], revisions: list[int]) -> None:
+        """Read the revisions that a fast batch does not tell.
+
+        One that another writer has replaced already is unknown for good. Any number
+        below the replacement's is as good: it is as old as the value, and no condition
+        on it can hold.
+        """
+        newest = {put.key: index for index, put in enumerate(puts)}
+        asked = [i for i, revision in enumerate(revisions) if revision == 0]
+        keys = {puts[i].key for i in asked}
+        if not keys:
+            return
+        if self._reads.replicated:
+            entries = await self._reads.from_leader(keys)
+        else:
+            entries = await self._reads.many(list(keys))
+        found = {entry.key: entry for entry in entries}
+        following = revisions[-1]
+        for i in reversed(range(len(revisions))):
+            if revisions[i] == 0:
+                entry = found.get(puts[i].key)
+                revisions[i] = following - 1
+                if entry is not None and newest[puts[i].key] == i:
+                    if entry.value == puts[i].value and entry.revision < following:
+                        revisions[i] = entry.revision
+            following = revisions[i]
+
+
+def _run(puts: Sequence[Put], start: int) -> int:
+    """How many neighbours from `start` on may be sent at once, at least one."""
+    size = 0
+    count = 0
+    # The last write is never sent before all the others are known to be stored.
+    for put in puts[start : max(start + 1, len(puts) - 1)]:
+        size += len(put.value)
+        if count and (put.expected is not None or size > _WINDOW_BYTES):
+            break
+        count += 1
+        if put.expected is not None or count == _WINDOW:
+            break
+    return count
+
+
+def _windows(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """Cut into batches that a connection carries at once."""
+    windows: list[tuple[int, int]] = []
+    first = 0
+    size = 0
+    for index, message in enumerate(messages):
+        size += len(message.payload)
+        if index > first and (size > _WINDOW_BYTES or index - first == _WINDOW):
+            windows.append((first, index))
+            first, size = index, len(message.payload)
+    windows.append((first, len(messages)))
+    return windows

@@ -1,0 +1,53 @@
+"""The puts of one process to one checkpoint namespace go one after the other.
+
+The fence alone keeps them right; but of several at a time all but one would be
+refused and start again. Therefore nobody waits for a put that is stuck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from jskv_saver.checkpoint.layout import Scope
+
+_STUCK = 1.0
+"""Seconds without a finished put after which the next one no longer waits."""
+
+
+class Turns:
+    """Whose turn it is, by namespace. Used on one event loop."""
+
+    def __init__(self) -> None:
+        self._queues: WeakValueDictionary[Scope, _Queue] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def take(self, scope: Scope) -> AsyncIterator[None]:
+        """Wait for a turn, and pass it on at the end."""
+        queue = self._queues.setdefault(scope, _Queue())
+        is_first = await queue.wait()
+        try:
+            yield
+        finally:
+            queue.finished += 1
+            if is_first:
+                queue.lock.release()
+
+
+class _Queue:
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.finished = 0
+
+    async def wait(self) -> bool:
+        """Whether the turn came; else what precedes is stuck."""
+        while True:
+            finished = self.finished
+            try:
+                async with asyncio.timeout(_STUCK):
+                    return await self.lock.acquire()
+            except TimeoutError:
+                if self.finished == finished:
+                    return False

@@ -1,0 +1,1 @@
+"""The command `jskv`: parse arguments, call the library, print."""

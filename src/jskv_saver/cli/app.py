@@ -1,0 +1,67 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, NoReturn
+
+import typer
+
+from jskv_saver.checkpoint.inspect import escaped
+from jskv_saver.cli import demo, reading
+
+app = typer.Typer(
+    name="jskv",
+    help="Look at LangGraph threads in a NATS JetStream KV bucket; run a demo.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("threads")(reading.threads)
+app.command("history")(reading.history)
+app.command("show")(reading.show)
+app.command("demo")(demo.demo)
+
+
+def failed(error: Exception) -> NoReturn:
+    """Say in one line on standard error what is wrong, and exit with 1."""
+    line = " ".join(str(error).split())
+    # Messages quote what others named; a backslash is then escaped already.
+    print(f"jskv: {line if line.isprintable() else escaped(line)}", file=sys.stderr)
+    sys.exit(1)
+
+
+@app.command("version")
+def print_version() -> None:
+    """Print the version of jskv-saver."""
+    try:
+        print(version("jskv-saver"))
+    except PackageNotFoundError:
+        print("unknown: it is not installed")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print_version()
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Look at LangGraph threads in a NATS JetStream KV bucket; run a demo."""
+    # Ids and values may have characters that the terminal's encoding lacks.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,85 @@
+"""What commands print: text for people, or JSON for programs.
+
+Ids and values come from others. They are printed as `Text`, never as markup, and
+with everything that does not print escaped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from jskv_saver.checkpoint.inspect import ThreadRef, escaped
+
+_NEVER_FOLDED = 10_000
+
+
+def console() -> Console:
+    """A console on standard output; where that is no terminal, rows stay lines."""
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _NEVER_FOLDED
+    return Console(
+        width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
+    )
+
+
+def shown(text: str, style: str = "") -> Text:
+    """A text of others: escaped, and quoted where one would not see it."""
+    safe = escaped(text)
+    if not safe or safe != safe.strip():
+        safe = f'"{safe}"'
+    return Text(safe, style=style, overflow="fold")
+
+
+def time_of(moment: datetime | None) -> str:
+    """A moment in UTC, to the second."""
+    if moment is None:
+        return "-"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def size_of(count: int) -> str:
+    """A number of bytes for people."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def print_json(value: Any) -> None:
+    """Print as JSON in ASCII: control characters of others stay escaped."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=True)
+    print()
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as JSON types; a thread's reference becomes three fields."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if isinstance(item, ThreadRef):
+            fields |= plain(item)
+        else:
+            fields[field.name] = plain(item)
+    return fields

@@ -1,0 +1,151 @@
+"""The commands that look at a bucket: threads, history, show. They write nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, TypeVar
+
+import typer
+
+from jskv_saver import JetStreamDocumentStore
+from jskv_saver.checkpoint.inspect import (
+    PREVIEW,
+    CheckpointDetail,
+    ThreadHistory,
+    ThreadInfo,
+    checkpoint_detail,
+    find_thread,
+    list_threads,
+    thread_history,
+)
+from jskv_saver.cli import views
+from jskv_saver.cli.output import plain, print_json
+
+T = TypeVar("T")
+Use = Callable[[JetStreamDocumentStore, Sequence[str]], Awaitable[T]]
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of the NATS server. Default: NATS_URL, the current NATS "
+        "context, or localhost:4222.",
+        show_default=False,
+    ),
+]
+Bucket = Annotated[str, typer.Option(help="Name of the KV bucket.")]
+Namespace = Annotated[
+    str | None,
+    typer.Option(help="Only this module namespace.", show_default="all"),
+]
+Agent = Annotated[str | None, typer.Option(help="Only this agent.", show_default="all")]
+Ns = Annotated[
+    str | None,
+    typer.Option(
+        help='Only this checkpoint namespace; "" is the root.', show_default="all"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Limit = Annotated[int, typer.Option(min=0, help="How many to print; 0: all.")]
+Thread = Annotated[str, typer.Argument(help="The thread's id.", metavar="THREAD")]
+
+
+def threads(
+    *,
+    namespace: Namespace = None,
+    agent: Agent = None,
+    limit: Limit = 50,
+    bucket: Bucket = "jskv",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """List the threads in a bucket, the most recently moved on first."""
+
+    async def use(
+        store: JetStreamDocumentStore, namespaces: Sequence[str]
+    ) -> list[ThreadInfo]:
+        return await list_threads(store, namespaces, agent=agent)
+
+    found = _read(server, bucket, namespace, use)
+    chosen = found[: limit or None]
+    if as_json:
+        print_json(
+            {"bucket": bucket, "total": len(found), "threads": list(map(plain, chosen))}
+        )
+    else:
+        views.print_threads(bucket, chosen, len(found))
+
+
+def history(
+    thread: Thread,
+    *,
+    namespace: Namespace = None,
+    agent: Agent = None,
+    ns: Ns = None,
+    limit: Limit = 20,
+    bucket: Bucket = "jskv",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """List the checkpoints of a thread, newest first."""
+
+    async def use(
+        store: JetStreamDocumentStore, namespaces: Sequence[str]
+    ) -> ThreadHistory:
+        ref = await find_thread(store, namespaces, thread, agent=agent)
+        return await thread_history(store, ref, ns=ns, limit=limit or None)
+
+    found = _read(server, bucket, namespace, use)
+    if as_json:
+        print_json({"bucket": bucket, **plain(found)})
+    else:
+        views.print_history(found)
+
+
+def show(
+    thread: Thread,
+    checkpoint_id: Annotated[
+        str | None,
+        typer.Argument(
+            help="The checkpoint's id.",
+            metavar="[CHECKPOINT_ID]",
+            show_default="the latest",
+        ),
+    ] = None,
+    *,
+    namespace: Namespace = None,
+    agent: Agent = None,
+    ns: Ns = None,
+    preview: Annotated[
+        int, typer.Option(min=1, help="How many characters of each value to print.")
+    ] = PREVIEW,
+    bucket: Bucket = "jskv",
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Show one checkpoint: versions, values, metadata, pending writes."""
+
+    async def use(
+        store: JetStreamDocumentStore, namespaces: Sequence[str]
+    ) -> CheckpointDetail:
+        ref = await find_thread(store, namespaces, thread, agent=agent)
+        return await checkpoint_detail(store, ref, checkpoint_id, ns=ns, limit=preview)
+
+    found = _read(server, bucket, namespace, use)
+    if as_json:
+        print_json({"bucket": bucket, **plain(found)})
+    else:
+        views.print_checkpoint(found)
+
+
+def _read(server: str | None, bucket: str, namespace: str | None, use: Use[T]) -> T:
+    """Open the bucket, which is never made here, and look at it."""
+
+    async def opened() -> T:
+        async with JetStreamDocumentStore.from_conn_string(
+            server, bucket=bucket, create=False
+        ) as store:
+            namespaces = await store.namespaces() if namespace is None else [namespace]
+            return await use(store, namespaces)
+
+    return asyncio.run(opened())

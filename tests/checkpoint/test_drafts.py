@@ -1,0 +1,186 @@
+"""How checkpoints are laid out: values are rebuilt, records stay small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tests.checkpoint.saving import at, checkpoint, meta
+
+from jskv_saver.checkpoint.config import parse_ref
+from jskv_saver.checkpoint.drafts import (
+    INLINE,
+    Base,
+    Draft,
+    draft_of,
+    lay_out,
+    value_bytes,
+)
+from jskv_saver.checkpoint.increments import Run
+from jskv_saver.checkpoint.layout import (
+    KNOWN,
+    Entry,
+    Record,
+    Typed,
+    decode_record,
+    encode_record,
+    join,
+)
+from jskv_saver.document.model import Document
+
+SERDE = JsonPlusSerializer()
+PART_SIZE = 20_000
+
+
+def draft(
+    id: str,
+    values: Mapping[str, Any],
+    versions: Mapping[str, Any],
+    new: Mapping[str, Any],
+    parent: str | None = None,
+    **metadata: Any,
+) -> Draft:
+    config = at(parent)
+    return draft_of(
+        parse_ref(config),
+        "agent",
+        SERDE,
+        lambda scope, id: None,
+        config,
+        checkpoint(id, values, versions),
+        meta(**metadata),
+        dict(new),
+    )
+
+
+def stored(record: Record) -> Record:
+    """The record as it is read back from its document."""
+    from datetime import UTC, datetime
+
+    now = datetime.now(UTC)
+    fields = encode_record(record)
+    return decode_record(Document(("a", "t", "", record.id), fields, 7, now, now))
+
+
+VALUES = st.dictionaries(
+    st.sampled_from(["a", "b", "c\x00", "é"]),
+    st.one_of(
+        st.none(),
+        st.binary(max_size=600),
+        st.lists(st.text(max_size=200), max_size=30),
+        st.builds(lambda n: "x" * n, st.integers(0, 3 * PART_SIZE)),
+        st.builds(lambda n: [f"message {i}" * 9 for i in range(n)], st.integers(0, 90)),
+    ),
+)
+
+
+@given(states=st.lists(VALUES, min_size=1, max_size=6), data=st.data())
+def test_any_history_is_rebuilt(
+    states: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    parts: dict[bytes, bytes] = {}
+    bases: list[Base] = []
+    known: tuple[str, ...] = ()
+    versions: dict[str, int] = {}
+    for n, state in enumerate(states):
+        base = data.draw(st.sampled_from([None, *bases]))
+        # Half of the versions move on; what did not must be the parent's value.
+        new = {c: n for c in state if data.draw(st.booleans())}
+        versions = {**dict.fromkeys(state, 0), **(base.record.versions if base else {})}
+        versions |= new
+        wanted = draft(f"{n}", state, {c: versions[c] for c in state}, new)
+        carried = set(wanted.carried(base)) if base else set()
+        laid, fresh = lay_out(wanted, base, known, PART_SIZE)
+        assert all(0 < len(content) <= PART_SIZE for content in fresh.values())
+        parts |= fresh
+        record = stored(laid.record)
+        assert record.digests() <= parts.keys()
+        found = value_bytes(record, parts)
+        for channel, typed in wanted.values.items():
+            if channel in carried and base is not None:
+                entry = base.record.channels[channel]
+                old = Typed(entry.kind, join(entry, base.record.inline, parts))
+                assert found[channel] in (old, typed)
+            else:
+                assert found[channel] == typed
+        for channel, typed in laid.values.items():
+            assert typed == found[channel]
+        assert found.keys() == state.keys()
+        assert len(record.known) <= KNOWN
+        known = record.known
+        bases.append(laid)
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    wanted = draft(
+        "5",
+        {"small": 1, "large": "x" * 5000},
+        {"small": 1, "large": 2.5, "no value": f"{3:032}.5"},
+        {"small": 1},
+        parent="4",
+        run_id="run \ud83d",
+        source="update",
+        counters_since_delta_snapshot={"delta": (1, 2), "large": (3, 4)},
+    )
+    laid, parts = lay_out(wanted, None, ("9", "3"), PART_SIZE)
+    record = stored(laid.record)
+
+    assert record.parent == "4"
+    assert record.known == ("9", "5", "3")
+    assert record.run == "run \ud83d"
+    assert record.deltas == ("delta",)
+    assert record.versions == {"small": 1, "large": 2.5, "no value": f"{3:032}.5"}
+    assert value_bytes(record, parts) == wanted.values
+
+
+def test_small_values_are_in_the_record_and_large_ones_in_parts() -> None:
+    state = {"small": "s" * (INLINE - 9), "large": "l" * INLINE}
+    laid, parts = lay_out(draft("1", state, {}, {}), None, (), PART_SIZE)
+
+    assert [run.part for run in laid.record.channels["small"].runs] == [b""]
+    assert laid.record.channels["large"].runs[0].part in parts
+    assert len(parts) == 1
+
+
+def test_many_small_values_do_not_swell_the_record() -> None:
+    state = {f"c{n}": "s" * 400 for n in range(1000)}
+    laid, parts = lay_out(draft("1", state, {}, {}), None, (), PART_SIZE)
+
+    assert len(laid.record.inline) < 2000
+    assert sum(map(len, parts.values())) < 1000 * 410
+    assert len(parts) < 30
+
+
+def test_values_in_too_many_pieces_are_stored_anew() -> None:
+    """The record names each piece, and must fit a document itself."""
+    names = [f"c{n}" for n in range(20)]
+    state = dict.fromkeys(names, "x" * 2000)
+    versions = dict.fromkeys(names, 1)
+    first, parts = lay_out(draft("1", state, versions, {}), None, (), PART_SIZE)
+    scattered = {
+        name: Entry(
+            entry.kind,
+            tuple(
+                Run(entry.runs[0].part, entry.runs[0].offset + at, 1)
+                for at in range(entry.length)
+            ),
+        )
+        for name, entry in first.record.channels.items()
+    }
+    record = Record(
+        **{
+            name: getattr(first.record, name)
+            for name in Record.__slots__
+            if name != "channels"
+        },
+        channels=scattered,
+    )
+    assert value_bytes(record, parts) == dict(first.values)
+    child = draft("2", state, versions, {}, parent="1")
+    laid, fresh = lay_out(child, Base(record, first.values), (), PART_SIZE)
+
+    assert len(encode_record(laid.record)["l"]) < PART_SIZE
+    assert value_bytes(laid.record, fresh) == child.values

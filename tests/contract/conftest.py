@@ -1,0 +1,75 @@
+"""One text of tests, one store of each kind.
+
+A kind is a function from the test's request to an `Open`: each call of that opens a
+further handle on the same storage, as another process would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias
+
+import pytest
+
+from jskv_saver import CollectionSpec, MemoryDocumentStore
+from jskv_saver.document.bound import BoundDocuments
+from jskv_saver.document.port import DocumentStore
+
+Open: TypeAlias = Callable[[], AbstractAsyncContextManager[DocumentStore]]
+
+
+def _memory(request: pytest.FixtureRequest) -> Open:
+    store = MemoryDocumentStore()
+
+    @asynccontextmanager
+    async def open_() -> AsyncIterator[DocumentStore]:
+        yield store
+
+    return open_
+
+
+def _jetstream(request: pytest.FixtureRequest) -> Open:
+    url: str = request.getfixturevalue("nats_url")
+    bucket: str = request.getfixturevalue("bucket")
+
+    @asynccontextmanager
+    async def open_() -> AsyncIterator[DocumentStore]:
+        from jskv_saver.adapters.jetstream.store import JetStreamDocumentStore
+
+        async with JetStreamDocumentStore.from_conn_string(url, bucket=bucket) as store:
+            yield store
+
+    return open_
+
+
+KINDS = {"memory": _memory, "jetstream": _jetstream}
+
+
+@pytest.fixture(params=KINDS)
+def open_store(request: pytest.FixtureRequest) -> Open:
+    return KINDS[request.param](request)
+
+
+@pytest.fixture
+async def store(open_store: Open) -> AsyncIterator[DocumentStore]:
+    async with open_store() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def second(
+    open_store: Open, store: DocumentStore
+) -> AsyncIterator[DocumentStore]:
+    """Another handle on the same storage, opened after the first."""
+    async with open_store() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def docs(store: DocumentStore) -> BoundDocuments:
+    """The documents of `owner`, who has the empty collections `notes` and `tags`."""
+    bound = BoundDocuments(store, "owner")
+    await bound.ensure_collection(CollectionSpec("notes"))
+    await bound.ensure_collection(CollectionSpec("tags"))
+    return bound

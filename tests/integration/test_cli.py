@@ -1,0 +1,402 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import nats
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+from jskv_saver import JetStreamDocumentStore, JetStreamSaver
+from jskv_saver.__main__ import main
+
+HOSTILE = "\x1b[31mred\n[bold]x[/bold] :smile:\u202e\x07"
+ESCAPED = r"\x1b[31mred\n[bold]x[/bold] :smile:\u202e\x07"
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+class State(TypedDict):
+    log: Annotated[list[str], add]
+
+
+@pytest.fixture
+def run(
+    nats_url: str,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    monkeypatch.setenv("NATS_URL", nats_url)
+
+    def run(*args: str, bucket: str = bucket) -> Result:
+        monkeypatch.setattr(sys, "argv", ["jskv", *args, "--bucket", bucket])
+        code = 0
+        try:
+            main()
+        except SystemExit as exc:
+            code = exc.code if isinstance(exc.code, int) else 1
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def fill(nats_url: str, bucket: str) -> Callable[..., None]:
+    """Run a graph up to its interrupt, or put one checkpoint with given values."""
+
+    async def ran(thread: str, resume: bool, **saver: Any) -> None:
+        async with JetStreamSaver.from_conn_string(
+            nats_url, bucket=bucket, **saver
+        ) as keeper:
+            builder = StateGraph(State)
+            builder.add_node("begin", lambda _: {"log": ["begun " + "x" * 900]})
+            builder.add_node("ask", lambda _: {"log": [interrupt("really?")]})
+            builder.add_edge(START, "begin")
+            builder.add_edge("begin", "ask")
+            builder.add_edge("ask", END)
+            graph = builder.compile(checkpointer=keeper)
+            config: Any = {"configurable": {"thread_id": thread}}
+            await graph.ainvoke({"log": ["input"]}, config)
+            if resume:
+                await graph.ainvoke(Command(resume="yes"), config)
+
+    async def put(thread: str, values: dict[str, Any], ns: str, **saver: Any) -> None:
+        async with JetStreamSaver.from_conn_string(
+            nats_url, bucket=bucket, **saver
+        ) as keeper:
+            checkpoint = empty_checkpoint()
+            checkpoint["channel_values"] = values
+            checkpoint["channel_versions"] = dict.fromkeys(values, 1)
+            config: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ns}}
+            await keeper.aput(
+                config,
+                checkpoint,
+                {"source": "loop", "step": 1},
+                dict.fromkeys(values, 1),
+            )
+
+    def fill(
+        thread: str,
+        *,
+        resume: bool = False,
+        values: dict[str, Any] | None = None,
+        ns: str = "",
+        **saver: Any,
+    ) -> None:
+        if values is None:
+            asyncio.run(ran(thread, resume, **saver))
+        else:
+            asyncio.run(put(thread, values, ns, **saver))
+
+    return fill
+
+
+Fill = Callable[..., None]
+
+
+def test_threads_of_all_namespaces_and_agents(run: Run, fill: Fill) -> None:
+    fill("first")
+    fill("second", namespace="my_app", agent_id="reviewer")
+    fill("third", namespace="Bücher 1/2*")
+
+    result = run("threads")
+
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert [line.split()[0] for line in lines] == ["thread", "third", "second", "first"]
+    assert "Bücher 1/2*" in lines[1]
+    assert lines[2].split()[1:4] == ["my_app", "reviewer", "3"]
+
+    found = run("threads", "--json").json
+    assert found["total"] == 3
+    assert [t["thread"] for t in found["threads"]] == ["third", "second", "first"]
+    assert found["threads"][2] | {"newest_id": "", "newest_at": ""} == {
+        "namespace": "default",
+        "agent": "default",
+        "thread": "first",
+        "checkpoints": 3,
+        "namespaces": [""],
+        "newest_id": "",
+        "newest_at": "",
+    }
+
+
+def test_threads_can_be_narrowed(run: Run, fill: Fill) -> None:
+    for name in "ab":
+        fill(name, namespace="one", agent_id=name)
+    fill("c", namespace="two", agent_id="a")
+
+    def names(*options: str) -> list[str]:
+        found = run("threads", "--json", *options).json
+        return [thread["thread"] for thread in found["threads"]]
+
+    assert names("--namespace", "one") == ["b", "a"]
+    assert names("--agent", "a") == ["c", "a"]
+    assert names("--limit", "1") == ["c"]
+    assert names("--limit", "0") == ["c", "b", "a"]
+    assert names("--namespace", "three") == []
+    assert "1 more" not in run("threads").out
+    assert "2 more: use --limit" in run("threads", "--limit", "1").out
+
+
+def test_an_empty_bucket_says_so(run: Run, nats_url: str, bucket: str) -> None:
+    async def make() -> None:
+        async with JetStreamDocumentStore.from_conn_string(nats_url, bucket=bucket):
+            pass
+
+    asyncio.run(make())
+    assert run("threads").out == f"no threads in bucket {bucket}\n"
+
+
+def test_history(run: Run, fill: Fill) -> None:
+    fill("t", resume=True)
+
+    found = run("history", "t", "--json").json
+
+    rows = found["checkpoints"]
+    assert (found["thread"], found["namespace"], found["total"]) == ("t", "default", 4)
+    assert [row["step"] for row in rows] == [2, 1, 0, -1]
+    assert rows[0]["parent"] == rows[1]["id"]
+    assert rows[0]["shared_bytes"] > 800
+    assert rows[1]["writes"] >= 2
+
+    result = run("history", "t", "--limit", "2")
+    assert result.code == 0
+    assert rows[0]["id"] in result.out
+    assert rows[2]["id"] not in result.out.replace(f"parent     {rows[2]['id']}", "")
+    assert "shared with the parent" in result.out
+    assert "4 checkpoints, 2 more: use --limit" in result.out
+
+
+def test_show(run: Run, fill: Fill) -> None:
+    fill("t")
+
+    result = run("show", "t")
+
+    assert (result.code, result.err) == (0, "")
+    assert "loop step 1" in result.out
+    assert '["input", "begun' in result.out
+    assert "__interrupt__" in result.out
+    assert "langgraph.types.Interrupt" in result.out
+
+    found = run("show", "t", "--json", "--preview", "10").json
+    assert found["channels"]["log"]["preview"] == '["input", …'
+    again = run("show", "t", found["id"], "--json", "--preview", "10").json
+    assert again == found
+    parent = run("show", "t", found["parent"], "--json").json
+    assert parent["step"] == 0
+
+
+def test_checkpoint_namespaces(run: Run, fill: Fill) -> None:
+    fill("t", values={"a": 1})
+    fill("t", values={"b": 2}, ns="node:1|inner")
+    assert "2 in 2 namespaces" in run("threads").out
+    assert list(run("show", "t", "--json").json["channels"]) == ["a"]
+    shown = run("show", "t", "--ns", "node:1|inner", "--json").json
+    assert list(shown["channels"]) == ["b"]
+    assert "namespace  node:1|inner" in run("history", "t").out
+    assert run("history", "t", "--ns", "", "--json").json["total"] == 1
+
+
+def test_hostile_text_is_escaped(run: Run, fill: Fill) -> None:
+    fill(
+        HOSTILE,
+        values={HOSTILE: HOSTILE},
+        ns=HOSTILE,
+        namespace=HOSTILE,
+        agent_id=HOSTILE,
+    )
+    for command in (["threads"], ["history", HOSTILE], ["show", HOSTILE]):
+        result = run(*command)
+        assert (result.code, result.err) == (0, "")
+        assert ESCAPED in result.out
+        assert result.out.replace("\n", "").isprintable()
+        raw = run(*command, "--json")
+        assert raw.out.isascii()
+        assert raw.out.replace("\n", "").isprintable()
+    assert run("show", HOSTILE, "--json").json["thread"] == HOSTILE
+    missing = run("show", "\x1b[2J")
+    assert missing.err == "jskv: there is no thread '\\x1b[2J' here\n"
+
+
+def test_encrypted_values_are_said_to_be(run: Run, fill: Fill) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    fill("t", values={"secret": "the word"}, serde=serde)
+    result = run("show", "t")
+    assert "<encrypted with aes" in result.out
+    assert "the word" not in result.out
+    assert "step unknown" in run("history", "t").out
+
+
+@pytest.mark.parametrize("command", ["history", "show"])
+def test_a_missing_thread_is_an_error(command: str, run: Run, fill: Fill) -> None:
+    fill("t")
+    result = run(command, "no such thread")
+    assert result == Result(1, "", "jskv: there is no thread 'no such thread' here\n")
+
+
+def test_a_missing_checkpoint_is_an_error(run: Run, fill: Fill) -> None:
+    fill("t")
+    result = run("show", "t", "nope")
+    assert result == Result(1, "", "jskv: thread 't' has no checkpoint 'nope'\n")
+
+
+def test_one_thread_id_in_two_places_must_be_told_apart(run: Run, fill: Fill) -> None:
+    fill("t", namespace="one")
+    fill("t", namespace="two")
+    result = run("history", "t")
+    assert result.code == 1
+    assert "namespace 'one' agent 'default', namespace 'two'" in result.err
+    assert run("history", "t", "--namespace", "two").code == 0
+
+
+@pytest.mark.parametrize("command", [["threads"], ["history", "t"], ["show", "t"]])
+def test_a_missing_bucket_is_an_error_and_is_never_made(
+    command: list[str], run: Run, nats_url: str, bucket: str
+) -> None:
+    result = run(*command)
+    assert result == Result(1, "", f"jskv: there is no bucket '{bucket}'\n")
+
+    async def streams() -> list[str]:
+        client = await nats.connect(nats_url)
+        infos = await client.jetstream().streams_info()
+        await client.close()
+        return [info.config.name or "" for info in infos]
+
+    assert f"KV_{bucket}" not in asyncio.run(streams())
+
+
+def test_reading_writes_nothing(
+    run: Run, fill: Fill, nats_url: str, bucket: str
+) -> None:
+    async def last() -> int:
+        client = await nats.connect(nats_url)
+        info = await client.jetstream().stream_info(f"KV_{bucket}")
+        await client.close()
+        return info.state.last_seq
+
+    fill("t")
+    before = asyncio.run(last())
+    for command in (["threads"], ["history", "t"], ["show", "t"]):
+        assert run(*command).code == 0
+    assert asyncio.run(last()) == before
+
+
+def test_no_server_is_an_error(run: Run) -> None:
+    result = run("threads", "--server", "nats://127.0.0.1:1")
+    assert result.code == 1
+    assert result.err.startswith("jskv: no NATS server at nats://127.0.0.1:1")
+    assert result.err.count("\n") == 1
+
+
+def test_wrong_usage_exits_with_2(run: Run) -> None:
+    assert run("no-such-command").code == 2
+    assert run("threads", "--limit", "-1").code == 2
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for argument in ("version", "--version"):
+        done = subprocess.run(
+            [sys.executable, "-m", "jskv_saver", argument],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.count(".") == 2
+
+
+def test_without_its_extra_the_command_says_how_to_install_it() -> None:
+    script = """
+import sys
+sys.modules["typer"] = None
+from jskv_saver.__main__ import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "jskv: the command line needs typer; install it with: "
+        'pip install "jskv-saver[cli]"\n'
+    )
+
+
+def test_types_of_the_user_are_never_imported(
+    nats_url: str, bucket: str, tmp_path: Path
+) -> None:
+    """The program that shows a thread has the module, and does not import it."""
+    marker = tmp_path / "imported"
+    (tmp_path / "user_types.py").write_text(
+        "import dataclasses, pathlib\n"
+        f"pathlib.Path({str(marker)!r}).touch()\n"
+        "@dataclasses.dataclass\n"
+        "class Secret:\n"
+        "    word: str\n"
+    )
+    environment = {
+        **os.environ,
+        "NATS_URL": nats_url,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+    }
+    writer = f"""
+import asyncio
+from user_types import Secret
+from langgraph.checkpoint.base import empty_checkpoint
+from jskv_saver import JetStreamSaver
+
+async def main():
+    async with JetStreamSaver.from_conn_string(bucket={bucket!r}) as saver:
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {{"it": Secret("hidden")}}
+        checkpoint["channel_versions"] = {{"it": 1}}
+        config = {{"configurable": {{"thread_id": "t", "checkpoint_ns": ""}}}}
+        metadata = {{"source": "loop", "step": 0, "by": Secret("me")}}
+        config = await saver.aput(config, checkpoint, metadata, {{"it": 1}})
+        await saver.aput_writes(config, [("it", Secret("later"))], "task")
+asyncio.run(main())
+"""
+
+    def python(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    python("-c", writer)
+    assert marker.exists()
+    marker.unlink()
+    command = ("-m", "jskv_saver")
+    python(*command, "threads", "--bucket", bucket)
+    python(*command, "history", "t", "--bucket", bucket)
+    shown = python(*command, "show", "t", "--bucket", bucket)
+    assert shown.count("user_types.Secret") == 3
+    assert not marker.exists()

@@ -1,0 +1,376 @@
+"""Keys: reversible, in order, legal, apart; and what a filter can never meet."""
+
+from __future__ import annotations
+
+import re
+import struct
+import uuid
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jskv_saver.adapters.jetstream import keys
+from jskv_saver.adapters.jetstream.tokens import (
+    TOKEN_LIMIT,
+    Digested,
+    decode_token,
+    encode_token,
+    is_digested,
+)
+from jskv_saver.adapters.jetstream.values import is_ordered, kind_of_token, value_token
+from jskv_saver.document.model import ANY
+from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
+
+# Characters around every border of the escape rules, and one of each UTF-8 length.
+BORDERS = "\x00\x2c-./09:@AZ[^_`ayz{|\x7f\x80\xe9\u07ff\u0800\uffff\U00010000\U0010ffff"
+TEXTS = st.one_of(
+    st.text(alphabet=BORDERS, max_size=12),
+    st.text(alphabet="-_z", max_size=12),
+    st.text(max_size=300),
+)
+UUIDS = st.uuids().map(str)
+LEGAL = re.compile(r"[-/_=a-zA-Z0-9]+").fullmatch
+SCALARS: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-3, 3),
+    st.integers(2**53 - 2, 2**53 + 2),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([2.0**53, -(2.0**53), 2.0**63, 5e-324, -5e-324, 0.0, -0.0, 1.5]),
+    st.text(alphabet=BORDERS, max_size=6),
+    st.datetimes(timezones=st.just(UTC)),
+    st.binary(max_size=8),
+)
+
+
+def matches(filter: str, key: str) -> bool:
+    """Whether NATS would let the filter meet the key."""
+    wanted, tokens = filter.split("."), key.split(".")
+    if wanted[-1] == ">":
+        wanted.pop()
+        if len(tokens) <= len(wanted):
+            return False
+        tokens = tokens[: len(wanted)]
+    return len(wanted) == len(tokens) and all(
+        w in ("*", t) for w, t in zip(wanted, tokens, strict=True)
+    )
+
+
+class TestTokens:
+    @given(TEXTS)
+    @example("")
+    @example("a..b\r\n")
+    @example("*")
+    @example(">")
+    def test_round_trip_and_legality(self, text: str) -> None:
+        token = encode_token(text)
+        assert LEGAL(token)
+        assert not token.startswith("/")
+        if not is_digested(token):
+            assert len(token) <= TOKEN_LIMIT
+            assert decode_token(token) == text
+
+    @given(TEXTS, TEXTS)
+    def test_order_is_that_of_the_code_points(self, left: str, right: str) -> None:
+        one, two = encode_token(left), encode_token(right)
+        assert (one == two) == (left == right)
+        if not is_digested(one) and not is_digested(two):
+            assert (one < two) == (left < right)
+
+    def test_order_of_every_short_text_at_a_border(self) -> None:
+        texts = {"".join(t) for size in range(4) for t in product(BORDERS, repeat=size)}
+        texts |= {"".join(t) for t in product("-_z./0{", repeat=5)}
+        tokens = [encode_token(text) for text in sorted(texts)]
+        assert all(one < two for one, two in pairwise(tokens))
+
+    @given(UUIDS)
+    def test_a_uuid_stays_as_it_is(self, text: str) -> None:
+        assert encode_token(text) == text
+
+    @pytest.mark.parametrize(
+        ("text", "token"),
+        [
+            ("my_app", "my_app"),
+            ("reviewer-v1", "reviewer-v1"),
+            ("__pregel", "__pregel"),
+            ("", "-"),
+            ("-", "-/"),
+            ("user:42|chat", "user=A42zz1chat"),
+            ("a.b/c", "a/-b//c"),
+            (".", "-zzz-"),
+            ("/", "-zzz/"),
+            ("pizza", "pizz-za"),
+            ("session 7", "session--207"),
+        ],
+    )
+    def test_form(self, text: str, token: str) -> None:
+        assert encode_token(text) == token
+        assert decode_token(token) == text
+
+    def test_long_texts_are_digested_apart(self) -> None:
+        fits, too_long = "x" * TOKEN_LIMIT, "x" * (TOKEN_LIMIT + 1)
+        assert encode_token(fits) == fits
+        tokens = {encode_token(too_long + end) for end in ("", "a", "b")}
+        assert len(tokens) == 3
+        for token in tokens:
+            assert LEGAL(token)
+            assert is_digested(token)
+            assert len(token) < 60
+            assert decode_token(token) == Digested(token)
+
+    def test_what_is_encoded_too_long_is_digested(self) -> None:
+        assert is_digested(encode_token(" " * 200))
+        assert is_digested(encode_token("é" * 300))
+
+    @given(st.text(alphabet="-/_=zAG09ay", max_size=8))
+    def test_what_decodes_was_encoded(self, token: str) -> None:
+        try:
+            text = decode_token(token)
+        except ValueError:
+            return
+        if isinstance(text, str):
+            assert encode_token(text) == token
+
+    @pytest.mark.parametrize("text", ["\ud83d", "a\udfffb"])
+    def test_an_unpaired_surrogate_is_refused(self, text: str) -> None:
+        with pytest.raises(InvalidRequestError):
+            encode_token(text)
+
+
+SEGMENTS = st.one_of(TEXTS, UUIDS, st.text(min_size=600, max_size=700))
+PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map(tuple)
+COLLECTIONS = st.one_of(
+    st.sampled_from(sorted(keys.RESERVED)),
+    st.sampled_from(["docs", "d", "é", "i", "ix2"]),
+)
+NAMES = st.sampled_from(["", "ns", "d", "/ns", "a.b", "*", ">", "c"])
+
+
+class TestDocumentKeys:
+    @given(NAMES, COLLECTIONS, PATHS)
+    def test_round_trip(
+        self, namespace: str, collection: str, path: tuple[str, ...]
+    ) -> None:
+        key = keys.document_key(namespace, collection, path)
+        parsed = keys.parse_document_key(key)
+        assert parsed is not None
+        assert (parsed.namespace, parsed.collection) == (namespace, collection)
+        complete = not keys.needs_path(path)
+        assert keys.is_complete(parsed.path) == complete
+        assert len(parsed.path) == len(path)
+        if complete:
+            assert keys.path_of_key(key) == path
+
+    @given(st.lists(st.tuples(NAMES, COLLECTIONS, PATHS), min_size=2, max_size=12))
+    def test_different_ids_have_different_keys(
+        self, ids: list[tuple[str, str, tuple[str, ...]]]
+    ) -> None:
+        assert len({keys.document_key(*id) for id in ids}) == len(set(ids))
+
+    @given(PATHS, PATHS)
+    def test_token_order_is_path_order(
+        self, left: tuple[str, ...], right: tuple[str, ...]
+    ) -> None:
+        if keys.needs_path(left) or keys.needs_path(right):
+            return
+        one = keys.document_key("ns", "cp", left).split(".")
+        two = keys.document_key("ns", "cp", right).split(".")
+        assert (one < two) == (left < right)
+
+    def test_layout(self) -> None:
+        assert keys.document_key("my_app", "cp", ("a", "t.1", "", "x")) == (
+            "cp.my_app.a.t/-1.-.x"
+        )
+        assert keys.document_key("my_app", "docs", ("x",)) == "docs./my_app.d.x"
+        assert keys.catalog_key("ns", "docs") == "docs./ns.c"
+        assert keys.catalog_filter("ns") == "*./ns.c"
+        assert keys.tick_key("ns", "docs") == "docs./ns.t"
+        assert keys.document_filter("ns", "cp", ("a", ANY)) == "cp.ns.a.*"
+        assert keys.document_filter("ns", "cp", "a", deep=True) == "cp.ns.a.>"
+        assert keys.document_filter("ns", "docs", (), deep=True) == "docs./ns.d.>"
+        assert keys.thread_filter("ns", ("a", "t")) == "*.ns.a.t.>"
+        assert keys.collection_filter("ns", "docs") == "docs./ns.>"
+        assert keys.collection_filter("ns", "cp") == "cp.ns.>"
+
+    def test_filters_need_a_prefix(self) -> None:
+        with pytest.raises(InvalidRequestError):
+            keys.document_filter("ns", "cp", ())
+        with pytest.raises(InvalidRequestError):
+            keys.thread_filter("ns", ())
+
+    @given(NAMES, st.sampled_from(["docs", "a", "cp2", "*"]), PATHS, PATHS)
+    def test_the_purge_of_a_thread_meets_the_savers_keys_only(
+        self,
+        namespace: str,
+        collection: str,
+        path: tuple[str, ...],
+        end: tuple[str, ...],
+    ) -> None:
+        filter = keys.thread_filter(namespace, path)
+        for reserved in keys.RESERVED:
+            assert matches(filter, keys.document_key(namespace, reserved, path + end))
+            assert not matches(filter, keys.document_key(namespace, reserved, path))
+        token = value_token("x")
+        for other in (
+            keys.document_key(namespace, collection, path + end),
+            keys.catalog_key(namespace, collection),
+            keys.tick_key(namespace, collection),
+        ):
+            assert not matches(filter, other)
+            assert matches(keys.collection_filter(namespace, collection), other)
+        index = keys.index_key(namespace, collection, "i", [token], path + end)
+        assert not matches(filter, index)
+        assert not matches(keys.collection_filter(namespace, collection), index)
+
+    @pytest.mark.parametrize(
+        "key", ["foo", "foo.bar", "docs./ns.c", "docs./ns.t", "docs./ns.d", "cp.ns", ""]
+    )
+    def test_other_keys_are_no_documents(self, key: str) -> None:
+        assert keys.parse_document_key(key) is None
+        with pytest.raises(CorruptDocumentError) as caught:
+            keys.path_of_key(key)
+        assert caught.value.key == key
+
+    def test_a_key_that_was_not_encoded_here_is_no_document(self) -> None:
+        assert keys.parse_document_key("cp.ns.=Z") is None
+
+
+class TestIndexKeys:
+    @given(SCALARS, PATHS, st.text(max_size=5))
+    def test_round_trip(self, value: Any, path: tuple[str, ...], index: str) -> None:
+        token = value_token(value)
+        key = keys.index_key("ns", "docs", index, [token], path)
+        parsed = keys.parse_index_key(key)
+        assert parsed.index == index
+        assert parsed.values == (token,)
+        if not keys.needs_path(path):
+            assert parsed.path == path
+        assert matches(keys.index_filter("ns", "docs"), key)
+        assert matches(keys.index_filter("ns", "docs", index), key)
+        assert matches(keys.index_filter("ns", "docs", index, [token]), key)
+        assert keys.parse_document_key(key) is None
+
+    def test_several_values(self) -> None:
+        tokens = [value_token(1), value_token("a")]
+        key = keys.index_key("ns", "docs", "pair", tokens, ("x", "y"))
+        parsed = keys.parse_index_key(key, width=2)
+        assert parsed.values == tuple(tokens)
+        assert parsed.path == ("x", "y")
+
+    @pytest.mark.parametrize(
+        "key", ["a", "docs./ns.d.x.y.z", "ix./ns.a.b.c", "ix.ns.a.b.c.d"]
+    )
+    def test_other_keys_are_refused(self, key: str) -> None:
+        with pytest.raises(CorruptDocumentError):
+            keys.parse_index_key(key)
+
+    @given(SCALARS, st.sampled_from(["docs", "é", "a.b"]), PATHS)
+    def test_the_document_that_an_index_key_is_about(
+        self, value: Any, collection: str, path: tuple[str, ...]
+    ) -> None:
+        token = value_token(value)
+        key = keys.index_key("ns", collection, "i", [token], path)
+        document = keys.document_key("ns", collection, path)
+        assert keys.split_index_key(key, width=1) == ([token], document)
+        tailed = keys.split_index_key(f"{key}.tail", width=1, tail=1)
+        assert tailed == ([token], document)
+
+
+KINDS = ("null", "bool", "number", "string", "datetime", "bytes", "list", "dict")
+
+
+def rank(value: Any) -> tuple[int, Any]:
+    """The order of queries, by exact value."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, bool):
+        return 1, value
+    if isinstance(value, int | float):
+        return 2, Fraction(value)
+    for number, kind in enumerate((str, datetime, bytes), 3):
+        if isinstance(value, kind):
+            return number, value
+    raise AssertionError(value)
+
+
+class TestValueTokens:
+    @given(SCALARS, SCALARS)
+    @example(2**53, 2**53 + 1)
+    @example(2.0**53, 2**53 + 1)
+    @example(-(2**63), -(2.0**63))
+    @example(1, True)
+    @example(0.0, -0.0)
+    @example(5e-324, 0)
+    def test_order_and_equality_are_those_of_queries(
+        self, left: Any, right: Any
+    ) -> None:
+        one, two = value_token(left), value_token(right)
+        assert LEGAL(one)
+        assert (one == two) == (rank(left) == rank(right))
+        assert (one < two) == (rank(left) < rank(right))
+        assert KINDS.index(kind_of_token(one)) == rank(left)[0]
+        assert is_ordered(one)
+
+    def test_the_same_instant_in_another_zone(self) -> None:
+        here = datetime(2024, 5, 1, 12, tzinfo=UTC)
+        there = here.astimezone(timezone(timedelta(hours=5)))
+        assert value_token(here) == value_token(there)
+        early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
+        assert value_token(early) < value_token(datetime(1, 1, 1, tzinfo=UTC))
+
+    @given(st.lists(SCALARS, max_size=4), st.lists(SCALARS, max_size=4))
+    def test_containers_are_equal_by_structure(
+        self, left: list[Any], right: list[Any]
+    ) -> None:
+        same = [rank(v) for v in left] == [rank(v) for v in right]
+        assert (value_token(left) == value_token(right)) == same
+        assert (value_token([left]) == value_token([right])) == same
+        assert (value_token({"a": left}) == value_token({"a": right})) == same
+        assert not is_ordered(value_token(left))
+
+    def test_containers_apart(self) -> None:
+        values: list[Any] = [[], {}, [[]], [{}], [None], {"": None}, {"a": 1, "b": 2}]
+        values += [{"a": {"b": 2}}, ["a", "b"], ["a.b"], [1], [True], ["1"], [b"1"]]
+        assert len({value_token(value) for value in values}) == len(values)
+        assert value_token({"a": 1, "b": 2}) == value_token({"b": 2.0, "a": 1})
+
+    def test_long_values_are_good_for_equality(self) -> None:
+        values: list[Any] = ["x" * 513, "x" * 514, b"x" * 257, b"x" * 258]
+        tokens = [value_token(value) for value in values]
+        assert len(set(tokens)) == 4
+        assert not any(map(is_ordered, tokens))
+        assert all(len(token) < 60 for token in tokens)
+        assert value_token("x" * 513) == tokens[0]
+        kinds = [kind_of_token(token) for token in tokens]
+        assert kinds == ["string"] * 2 + ["bytes"] * 2
+
+    @pytest.mark.parametrize(
+        "value", [float("nan"), float("inf"), 2**64, -(2**65), object(), {1}, 1j]
+    )
+    def test_what_cannot_be_stored_is_refused(self, value: Any) -> None:
+        with pytest.raises(InvalidRequestError):
+            value_token(value)
+
+    def test_every_float_around_a_power_of_two(self) -> None:
+        bits = [
+            struct.unpack(">q", struct.pack(">d", 2.0**e))[0] for e in (-1074, 0, 53)
+        ]
+        floats = [
+            struct.unpack(">d", struct.pack(">q", bit + step))[0]
+            for bit in bits
+            for step in (0, 1, 2)
+        ]
+        numbers = sorted([*floats, *(-f for f in floats), 0, 1, 2**53 + 1])
+        tokens = [value_token(number) for number in numbers]
+        assert tokens == sorted(tokens)
+
+
+def test_a_uuid_path_is_readable() -> None:
+    thread = str(uuid.UUID(int=5))
+    assert keys.document_key("ns", "cp", ("agent", thread)) == f"cp.ns.agent.{thread}"
