@@ -10,7 +10,8 @@ from jskv_saver.errors import JskvError
 def main() -> None:
     """Run the command line; exit 1 with one line on an error, 2 on wrong usage."""
     try:
-        from jskv_saver.cli.app import app, failed
+        from jskv_saver.cli.app import app
+        from jskv_saver.cli.output import failed
     except ModuleNotFoundError as exc:
         if (exc.name or "").split(".")[0] not in ("rich", "typer"):
             raise

@@ -93,11 +93,10 @@ class Portal:
         """
         loop = self.home()
         if running_loop() is loop:
-            name = getattr(fn, "__name__", "this").lstrip("_")
             raise WrongThreadError(
                 "a blocking call on the event loop that must serve it would never "
-                f"return: await the asynchronous method ({name}) instead, or call "
-                "from another thread"
+                "return: await the asynchronous method (aput, aget_tuple, ainvoke, …) "
+                "instead, or call from another thread"
             )
         if not loop.is_running():
             raise StoreClosedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
@@ -58,8 +59,6 @@ def draft(
 
 def stored(record: Record) -> Record:
     """The record as it is read back from its document."""
-    from datetime import UTC, datetime
-
     now = datetime.now(UTC)
     fields = encode_record(record)
     return decode_record(Document(("a", "t", "", record.id), fields, 7, now, now))
@@ -84,7 +83,7 @@ def test_any_history_is_rebuilt(
     parts: dict[bytes, bytes] = {}
     bases: list[Base] = []
     known: tuple[str, ...] = ()
-    versions: dict[str, int] = {}
+    versions: dict[str, Any] = {}
     for n, state in enumerate(states):
         base = data.draw(st.sampled_from([None, *bases]))
         # Half of the versions move on; what did not must be the parent's value.

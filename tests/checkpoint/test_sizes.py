@@ -30,12 +30,12 @@ class Counting(MemoryDocumentStore):
         self.written = 0
 
     async def put_many(
-        self, namespace: str, writes: Iterable[Write]
+        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
     ) -> Sequence[Document]:
         writes = list(writes)
         for _, _, data, _ in writes:
             self.written += sum(len(value) for value in data.values())
-        return await super().put_many(namespace, writes)
+        return await super().put_many(namespace, writes, exact=exact)
 
 
 @pytest.fixture

@@ -64,6 +64,17 @@ async def test_a_fence_covers_any_depth(docs: BoundDocuments) -> None:
     await docs.put("notes", ("t", "b", "d"), {}, if_latest=(("t", "b"), 0))
 
 
+async def test_a_fence_may_be_elsewhere_than_the_document(
+    docs: BoundDocuments,
+) -> None:
+    first = await docs.put("notes", ("t", "a"), {})
+    await docs.put("notes", ("u", "a"), {}, if_latest=("t", first.version))
+    await docs.put("notes", "t", {}, if_latest=("t", first.version))
+    with pytest.raises(VersionConflictError):
+        await docs.put("notes", ("u", "b"), {}, if_latest=("t", 0))
+    assert list(await docs.ids("notes")) == ["t", ("t", "a"), ("u", "a")]
+
+
 async def test_what_was_deleted_does_not_count(docs: BoundDocuments) -> None:
     first = await docs.put("notes", ("t", "a"), {})
     second = await docs.put("notes", ("t", "b"), {})

@@ -200,6 +200,20 @@ async def test_field_order_of_a_compound_has_no_meaning(
     await unique.put("pair", "2", {"a": 2, "b": 1})
 
 
+async def test_omitting_a_constraint_removes_nothing(unique: BoundDocuments) -> None:
+    await unique.ensure_collection(CollectionSpec("one", (FieldSpec("f", "json"),)))
+    await unique.put("one", "1", {"f": 1})
+    with pytest.raises(UniqueViolationError):
+        await unique.put("one", "2", {"f": 1})
+    await unique.ensure_collection(
+        CollectionSpec("pair", (FieldSpec("c", "json"),), (("b", "c"),))
+    )
+    await unique.put("pair", "1", {"a": 1, "b": 1, "c": 1})
+    for data in ({"a": 1, "b": 1, "c": 2}, {"a": 2, "b": 1, "c": 1}):
+        with pytest.raises(UniqueViolationError):
+            await unique.put("pair", "2", data)
+
+
 async def test_several_constraints_hold_at_once(docs: BoundDocuments) -> None:
     fields = (
         FieldSpec("a", "int", unique=True),

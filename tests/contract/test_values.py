@@ -141,6 +141,9 @@ async def test_datetimes_come_back_in_utc(docs: BoundDocuments) -> None:
     east = timezone(timedelta(hours=5, minutes=30, seconds=15, microseconds=7))
     given = datetime(2024, 3, 1, 2, 0, 0, 123456, tzinfo=east, fold=1)
     await docs.put("notes", "a", {"at": given, "deep": [{"at": given}]})
+    folded = datetime(2024, 3, 1, tzinfo=UTC, fold=1)
+    stored = await docs.put("notes", "folded", {"at": folded})
+    assert stored.data["at"].fold == 0
     data = (await docs.get("notes", "a")).data
     for read in (data["at"], data["deep"][0]["at"]):
         assert read == given

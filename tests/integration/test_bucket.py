@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import nats
@@ -634,7 +634,7 @@ class TestBinding:
         kv = Bucket(client, bucket)
         await kv.put("a", b"x")
         await client.jetstream().delete_stream(f"KV_{bucket}")
-        calls = [
+        calls: list[Callable[[], Awaitable[Any]]] = [
             lambda: kv.put("a", b"x"),
             lambda: kv.put_many([Put("a", b""), Put("b", b"")]),
             lambda: kv.get("a"),

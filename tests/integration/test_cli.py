@@ -173,6 +173,27 @@ def test_an_empty_bucket_says_so(run: Run, nats_url: str, bucket: str) -> None:
     assert run("threads").out == f"no threads in bucket {bucket}\n"
 
 
+def test_keys_of_other_programs_are_left_out(
+    run: Run, fill: Fill, nats_url: str, bucket: str
+) -> None:
+    fill("t")
+    # Its name is a digest in the keys: found by name only.
+    fill("u", namespace="日" * 128)
+
+    async def put() -> None:
+        client = await nats.connect(nats_url)
+        kv = await client.jetstream().key_value(bucket)
+        for key in ("th.x", "th.x.y", "th.-.-.-.-", "th.=Z.a.b.c", "other", "cp.x.y"):
+            await kv.put(key, b"?")
+        await client.close()
+
+    asyncio.run(put())
+    found = run("threads", "--json").json["threads"]
+    assert [thread["thread"] for thread in found if thread["checkpoints"]] == ["t"]
+    found = run("threads", "--namespace", "日" * 128, "--json").json["threads"]
+    assert [thread["thread"] for thread in found] == ["u"]
+
+
 def test_history(run: Run, fill: Fill) -> None:
     fill("t", resume=True)
 
@@ -344,6 +365,32 @@ main()
     assert done.stderr == (
         "jskv: the command line needs typer; install it with: "
         'pip install "jskv-saver[cli]"\n'
+    )
+
+
+def test_only_the_demo_needs_langgraph() -> None:
+    script = """
+import sys
+sys.modules["langgraph.graph"] = None
+sys.argv = ["jskv", sys.argv[1]]
+from jskv_saver.__main__ import main
+main()
+"""
+
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", script, command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert run("version").returncode == 0
+    demo = run("demo")
+    assert demo.returncode == 1
+    assert demo.stderr == (
+        "jskv: the demo needs langgraph; install it with: "
+        'pip install "jskv-saver[demo]"\n'
     )
 
 

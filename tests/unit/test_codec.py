@@ -77,8 +77,8 @@ def test_large_fields(size: int, path: Any) -> None:
     }
     value = codec.encode(data, NOW, LATER, path)
     body = codec.decode("k", value)
-    assert body == (data, NOW, LATER, path)
     assert typed(body.data) == typed(data)
+    assert body[1:] == (NOW, LATER, path)
 
 
 def test_small_documents_are_plain_cbor() -> None:
@@ -137,7 +137,7 @@ def test_every_changed_byte_is_found(data: dict[str, Any], draw: Any) -> None:
     value[at] ^= draw.draw(st.integers(1, 255))
     with pytest.raises((CorruptDocumentError, UnsupportedFormatError)) as caught:
         codec.decode("the.key", bytes(value))
-    assert caught.value.key == "the.key"
+    assert caught.value.details["key"] == "the.key"
 
 
 @given(DATA, st.data())

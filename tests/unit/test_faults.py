@@ -108,7 +108,7 @@ def test_a_size_is_told() -> None:
     assert error.details == {"size": 10, "limit": 9}
 
 
-NOT_SENT = [
+NOT_SENT: list[Exception] = [
     nats.errors.ConnectionClosedError(),
     nats.errors.ConnectionDrainingError(),
     nats.errors.ConnectionReconnectingError(),
@@ -117,7 +117,7 @@ NOT_SENT = [
     nats.errors.NoServersError(),
     nats.js.errors.NoStreamResponseError(),
 ]
-LOST = [
+LOST: list[Exception] = [
     nats.errors.TimeoutError(),
     nats.errors.FlushTimeoutError(),
     nats.errors.StaleConnectionError(),
@@ -173,18 +173,22 @@ def test_what_was_refused(exc: Exception, kind: type[JskvError], write: bool) ->
     assert type(caught.value) is kind
 
 
+ATTRIBUTES = (
+    *("code", "err_code", "description", "stream", "seq", "key", "op", "entry"),
+    *("subject", "reply", "sid", "sub", "message", "_msg", "consumer_sequence"),
+    *("last_consumer_sequence", "stream_resume_sequence"),
+)
+
+
 def test_every_nats_error_is_translated() -> None:
     for module in (nats.errors, nats.js.errors):
         for _, cls in inspect.getmembers(module, inspect.isclass):
             if not issubclass(cls, nats.errors.Error):
                 continue
-            needed = [
-                parameter
-                for parameter in inspect.signature(cls).parameters.values()
-                if parameter.default is parameter.empty
-                and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            ]
-            exc = cls(*[None for _ in needed])
+            exc = cls.__new__(cls)
+            # Whatever its text is made of.
+            for name in ATTRIBUTES:
+                setattr(exc, name, 0)
             assert isinstance(translated(exc, write=True), JskvError), cls
 
 

@@ -84,6 +84,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self.store = store
         self.namespace = namespace
         self.agent_id = agent_id
+        self._on_conflict = on_conflict
         self._close_store = close_store
         # A store that is tied to an event loop says so, and is served there.
         portal = getattr(store, "portal", None)
@@ -95,7 +96,11 @@ class SaverCore(BaseCheckpointSaver[Any]):
 
     async def __aenter__(self) -> Self:
         self._portal.bind()
-        await self._portal.arun(self._setup)
+        try:
+            await self._portal.arun(self._setup)
+        except BaseException:
+            await self.aclose()
+            raise
         return self
 
     async def __aexit__(
@@ -107,7 +112,11 @@ class SaverCore(BaseCheckpointSaver[Any]):
         await self.aclose()
 
     def __enter__(self) -> Self:
-        self._portal.run(self._setup)
+        try:
+            self._portal.run(self._setup)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -139,23 +148,27 @@ class SaverCore(BaseCheckpointSaver[Any]):
 
     def close(self) -> None:
         """End the saver, and its store if it is its own. Idempotent."""
-        if self._portal.closed:
+        if self._portal.closed or not self._owns_portal:
             return
-        if self._close_store:
-            self._portal.run(self.store.close)
-            self._portal.close()
-        elif getattr(self.store, "portal", None) is not self._portal:
-            self._portal.close()
+        self._portal.run(self._release)
+        self._portal.close()
 
     async def aclose(self) -> None:
         """As `close`, to be awaited."""
-        if self._portal.closed:
+        if self._portal.closed or not self._owns_portal:
             return
+        await self._portal.arun(self._release)
+        self._portal.close()
+
+    @property
+    def _owns_portal(self) -> bool:
+        shared = getattr(self.store, "portal", None) is self._portal
+        return self._close_store or not shared
+
+    async def _release(self) -> None:
         if self._close_store:
-            await self._portal.arun(self.store.close)
-            self._portal.close()
-        elif getattr(self.store, "portal", None) is not self._portal:
-            self._portal.close()
+            # A store on the same portal must leave that to us: we still run on it.
+            await getattr(self.store, "release", self.store.close)()
 
     def _draft(
         self,
@@ -197,7 +210,14 @@ class SaverCore(BaseCheckpointSaver[Any]):
         scope = Scope(self.agent_id, ref.thread, ref.namespace)
         if ref.id is None:
             return await self._reader.latest(scope)
-        return await self._reader.by_id(scope, ref.id)
+        if self._on_conflict == "fork" or scope.ns:
+            return await self._reader.by_id(scope, ref.id)
+        # A step from here is in conflict if the head is another one by then.
+        head = await self._partition.read_head(scope)
+        loaded = await self._reader.by_id(scope, ref.id)
+        if loaded is not None and head.known:
+            self._partition.heads.met(scope, ref.id, head.known[0])
+        return loaded
 
     def _listing(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -304,15 +305,18 @@ class Reader:
     ) -> dict[tuple[Scope, str], list[PendingWrite]]:
         """Writes by checkpoint; what was replaced while it was read is read again."""
         by_path = {path_of(document.id): document for document in documents}
-        while torn := incomplete(by_path.values()):
+        for attempt in range(_ATTEMPTS):
+            if not (torn := incomplete(by_path.values())):
+                break
+            if attempt:
+                # A delete took some parts of a call that is about to store them anew.
+                await asyncio.sleep(0.001 * 2**attempt)
             reads: list[tuple[str, Pattern]] = []
             for path in torn:
                 names = part_names(by_path.pop(path))
                 reads += [(WRITES, path), *((WRITES, (*path, n)) for n in names)]
             found = await self._store.get_many(self._namespace, reads)
             by_path |= {path_of(document.id): document for document in found.values()}
-            if torn.items() & incomplete(by_path.values()).items():
-                break
         return group_writes(by_path.values())
 
     async def read_values(

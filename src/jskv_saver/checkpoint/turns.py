@@ -31,8 +31,8 @@ class Turns:
         try:
             yield
         finally:
-            queue.finished += 1
             if is_first:
+                queue.finished += 1
                 queue.lock.release()
 
 

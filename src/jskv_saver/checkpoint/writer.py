@@ -95,12 +95,18 @@ class Writer:
 
     async def _put(self, draft: Draft, serde: SerializerProtocol) -> bool:
         scope, heads = draft.scope, self._heads
-        head = heads.get(scope) or await self._partition.read_head(scope)
+        remembered = heads.get(scope)
+        head = remembered or await self._partition.read_head(scope)
         if head.known and draft.id <= head.known[0]:
             # Not above the greatest: it may be there already.
             if await self._is_stored(draft, serde):
                 return True
-        self._refuse_conflict(head, draft)
+        if self._is_conflict(head, draft):
+            heads.forget(scope)
+            # What is remembered may be older than the reading of the parent.
+            if remembered:
+                return False
+            raise _writer_conflict(head, draft)
         try:
             base = await self._base(head, draft)
             head = await self._store_checkpoint(head, base, draft)
@@ -111,27 +117,18 @@ class Writer:
         heads.met(scope, draft.id, head.known[0])
         return True
 
-    def _refuse_conflict(self, head: Head, draft: Draft) -> None:
+    def _is_conflict(self, head: Head, draft: Draft) -> bool:
         if self._on_conflict == "fork" or draft.source != "loop" or draft.scope.ns:
-            return
+            return False
         current = head.known[0] if head.known else None
-        if current in (None, draft.parent) and draft.parent in (None, current):
-            return
+        if current == draft.parent:
+            return False
         if draft.parent is not None:
             met = self._heads.head_when_met(draft.scope, draft.parent)
             if met is not None and met == current:
-                return
+                return False
         base = head.base.record if head.base else None
-        if base and base.id == current and draft.run and base.run == draft.run:
-            return
-        self._heads.forget(draft.scope)
-        raise WriterConflictError(
-            f"checkpoint {draft.id!r} of thread {draft.scope.thread!r} continues "
-            f"{draft.parent!r}, but another run has moved the head to {current!r}; "
-            "read the thread again and decide, or use on_conflict='fork'",
-            mine=draft.id,
-            theirs=current,
-        )
+        return not (base and base.id == current and draft.run and base.run == draft.run)
 
     async def _base(self, head: Head, draft: Draft) -> Base | None:
         """The parent that a draft may refer to, under the fence of `head`."""
@@ -193,7 +190,7 @@ class Writer:
                 (scope.prefix, fence),
             )
         )
-        stored = await self._store.put_many(self._namespace, writes)
+        stored = await self._store.put_many(self._namespace, writes, exact=False)
         record = replace(new.record, version=stored[-1].version)
         return Head(record.version, record.known, replace(new, record=record), runs)
 
@@ -215,6 +212,7 @@ class Writer:
                     (scope.prefix, 0),
                 ),
             ],
+            exact=False,
         )
         return stored[-1].version
 
@@ -287,7 +285,7 @@ class Writer:
         encoded = encode_writes(writes, self.part_size)
         whole: Write = (WRITES, scope.task(id, task), encoded.document, version)
         if not encoded.parts:
-            await self._store.put_many(self._namespace, [whole])
+            await self._store.put_many(self._namespace, [whole], exact=False)
             return True
         ids = [scope.task_part(id, task, name) for name in encoded.parts]
         contents = encoded.parts.values()
@@ -295,7 +293,7 @@ class Writer:
             (WRITES, part, {"b": content}, None)
             for part, content in zip(ids, contents, strict=True)
         ]
-        await self._store.put_many(self._namespace, [*parts, whole])
+        await self._store.put_many(self._namespace, [*parts, whole], exact=False)
         # A delete that ran between the parts and the document took parts with it.
         found = await self._store.get_many(
             self._namespace, [(WRITES, part) for part in ids]
@@ -322,6 +320,17 @@ class Writer:
             return document.version, []
         by_name = {part.id[-1]: part for part in parts.values()}
         return document.version, decode_writes(document, by_name)
+
+
+def _writer_conflict(head: Head, draft: Draft) -> WriterConflictError:
+    current = head.known[0] if head.known else None
+    return WriterConflictError(
+        f"checkpoint {draft.id!r} of thread {draft.scope.thread!r} continues "
+        f"{draft.parent!r}, but another run has moved the head to {current!r}; "
+        "read the thread again and decide, or use on_conflict='fork'",
+        mine=draft.id,
+        theirs=current,
+    )
 
 
 async def _persist(attempt: Callable[[], Awaitable[bool]]) -> None:

@@ -153,8 +153,8 @@ def decode_writes(
     return writes
 
 
-def incomplete(documents: Iterable[Document]) -> dict[Path, int]:
-    """The tasks whose document names parts that are not there, and its version."""
+def incomplete(documents: Iterable[Document]) -> list[Path]:
+    """The tasks whose document names parts that are not among the documents."""
     present: set[Path] = set()
     large: list[Document] = []
     for document in documents:
@@ -163,11 +163,11 @@ def incomplete(documents: Iterable[Document]) -> dict[Path, int]:
             present.add(path)
         elif not document.data["b"]:
             large.append(document)
-    return {
-        path_of(document.id): document.version
+    return [
+        path_of(document.id)
         for document in large
         if any((*path_of(document.id), n) not in present for n in part_names(document))
-    }
+    ]
 
 
 def group_writes(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-from jskv_saver.checkpoint.inspect import escaped
 from jskv_saver.cli import demo, reading
 
 app = typer.Typer(
@@ -25,14 +24,6 @@ app.command("threads")(reading.threads)
 app.command("history")(reading.history)
 app.command("show")(reading.show)
 app.command("demo")(demo.demo)
-
-
-def failed(error: Exception) -> NoReturn:
-    """Say in one line on standard error what is wrong, and exit with 1."""
-    line = " ".join(str(error).split())
-    # Messages quote what others named; a backslash is then escaped already.
-    print(f"jskv: {line if line.isprintable() else escaped(line)}", file=sys.stderr)
-    sys.exit(1)
 
 
 @app.command("version")

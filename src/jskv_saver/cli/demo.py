@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +16,7 @@ from jskv_saver import LocalServer
 from jskv_saver.cli import demo_report
 from jskv_saver.cli.demo_process import WORKER, DemoFailedError
 from jskv_saver.cli.demo_story import Story
-from jskv_saver.cli.output import console
+from jskv_saver.cli.output import console, failed
 from jskv_saver.errors import InvalidRequestError
 
 _PATIENCE = 60.0
@@ -43,7 +41,10 @@ def demo(
         raise InvalidRequestError(
             'the demo needs langgraph; install it with: pip install "jskv-saver[demo]"'
         )
-    asyncio.run(run(console(), keep=keep))
+    try:
+        asyncio.run(run(console(), keep=keep))
+    except DemoFailedError as exc:
+        failed(exc)
 
 
 async def run(
@@ -60,23 +61,22 @@ async def run(
         DemoFailedError: Something is not as it should be.
     """
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="jskv-demo-") as home:
-        async with LocalServer() as server:
-            try:
-                async with asyncio.timeout(_PATIENCE):
-                    story = Story(out, server, Path(home), command)
-                    await story.tell()
-                    await demo_report.report(out, story)
-            except TimeoutError as exc:
-                raise DemoFailedError(f"it took over {_PATIENCE:.0f} seconds") from exc
-            seconds = time.monotonic() - begun
-            out.print()
-            out.print(
-                f"All {story.checks} checks hold; {seconds:.1f} seconds.",
-                style="bold green",
-            )
-            demo_report.say_what_next(out, server.url if keep else None)
-            if keep:
-                # Ctrl-C cancels this; the server ends with its block.
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.Event().wait()
+    async with LocalServer() as server:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                story = Story(out, server, command)
+                await story.tell()
+                await demo_report.report(out, story)
+        except TimeoutError as exc:
+            raise DemoFailedError(f"it took over {_PATIENCE:.0f} seconds") from exc
+        seconds = time.monotonic() - begun
+        out.print()
+        out.print(
+            f"All {story.checks} checks hold; {seconds:.1f} seconds.",
+            style="bold green",
+        )
+        demo_report.say_what_next(out, server.url if keep else None)
+        if keep:
+            # Ctrl-C cancels this; the server ends with its block.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()

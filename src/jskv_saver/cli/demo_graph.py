@@ -20,15 +20,6 @@ from langgraph.graph.message import add_messages
 from langgraph.types import interrupt
 
 REQUEST = HumanMessage("My kettle broke after two days. I want my 89 EUR back.")
-NODES = (
-    "read",
-    "check_order",
-    "check_policy",
-    "propose",
-    "ask_person",
-    "pay",
-    "answer",
-)
 
 
 class State(TypedDict):

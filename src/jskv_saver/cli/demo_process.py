@@ -12,12 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jskv_saver.errors import JskvError
-
 WORKER = (sys.executable, "-m", "jskv_saver.cli.demo_worker")
 
 
-class DemoFailedError(JskvError):
+class DemoFailedError(Exception):
     """Something that the demo shows is not as it should be."""
 
 

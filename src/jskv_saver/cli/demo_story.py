@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -16,10 +15,19 @@ from jskv_saver.checkpoint.inspect import (
     ThreadRef,
     checkpoint_detail,
 )
-from jskv_saver.cli.demo_graph import NODES
 from jskv_saver.cli.demo_process import DemoFailedError, Worker, worker
 
 THREAD: Final = ThreadRef("demo", "refund-agent-v1", "refund-4711")
+# Of `demo_graph`, which is not imported here: LangGraph is for the processes.
+_NODES: Final = (
+    "read",
+    "check_order",
+    "check_policy",
+    "propose",
+    "ask_person",
+    "pay",
+    "answer",
+)
 _ANSWER: Final = "approved by Ada"
 _LOOK_SECONDS: Final = 0.02
 _PATIENCE: Final = 15.0
@@ -31,7 +39,6 @@ class Story:
     Args:
         out: Where it prints.
         server: The server, running.
-        home: A directory for its files.
         command: The program of the processes that run the graph.
 
     Attributes:
@@ -41,8 +48,11 @@ class Story:
     """
 
     def __init__(
-        self, out: Console, server: LocalServer, home: Path, command: Sequence[str]
+        self, out: Console, server: LocalServer, command: Sequence[str]
     ) -> None:
+        # Beside the temporary store: gone with the server, however this process dies.
+        home = server.store_dir.parent / "demo"
+        home.mkdir()
         self.server = server
         self.checks = 0
         self.before: Mapping[str, Any] = {}
@@ -111,7 +121,7 @@ class Story:
     def _count_runs(self) -> None:
         self._title("What ran, and how often")
         runs = [line.split() for line in self.tally.read_text().splitlines()]
-        for node in NODES:
+        for node in _NODES:
             started = sum(run[1:] == [node, "started"] for run in runs)
             finished = sum(run[1:] == [node, "finished"] for run in runs)
             # A node that asks begins again when the answer is there: so it is in
@@ -125,7 +135,11 @@ class Story:
                 (started, finished) == (expected, 1),
                 f"{node}: started {_times(expected)}, finished once{why}",
             )
-        self.check(len({run[0] for run in runs}) == 3, "three processes took part")
+        self.check(
+            len({run[0] for run in runs}) == 3
+            and {run[1] for run in runs} == {*_NODES},
+            "three processes took part, and nothing else ran",
+        )
         left = [path.name for path in self.left_by_workers.rglob("*")]
         self.check(not left, "they left no file behind: all state is in NATS")
 

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.text import Text
@@ -57,6 +57,14 @@ def size_of(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """A number of things."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def failed(error: Exception) -> NoReturn:
+    """Say in one line on standard error what is wrong, and exit with 1."""
+    line = " ".join(str(error).split())
+    # Messages quote what others named; a backslash is then escaped already.
+    print(f"jskv: {line if line.isprintable() else escaped(line)}", file=sys.stderr)
+    sys.exit(1)
 
 
 def print_json(value: Any) -> None:

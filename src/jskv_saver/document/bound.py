@@ -134,9 +134,11 @@ class BoundDocuments:
         """As of the store."""
         return await self.store.count(self.namespace, collection, where, within=within)
 
-    async def put_many(self, writes: Iterable[Write]) -> Sequence[Document]:
+    async def put_many(
+        self, writes: Iterable[Write], *, exact: bool = True
+    ) -> Sequence[Document]:
         """As of the store."""
-        return await self.store.put_many(self.namespace, writes)
+        return await self.store.put_many(self.namespace, writes, exact=exact)
 
     async def get_many(self, reads: Reads) -> Mapping[ReadKey, Document]:
         """As of the store."""

@@ -193,13 +193,19 @@ class DocumentStore(Protocol):
         ...
 
     async def put_many(
-        self, namespace: str, writes: Iterable[Write]
+        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
     ) -> Sequence[Document]:
         """Put documents in order, across collections; one round trip where it can be.
 
         Stops at the first failure, so that always a prefix of `writes` is stored.
         The condition of a write is an int (`if_version`), a pair of prefix and
         version (`if_latest`), or None.
+
+        Args:
+            namespace: The owner.
+            writes: What to put.
+            exact: Tell the version of every document, for which KV needs another
+                round trip; else only the last one's is told, others may be 0.
 
         Returns:
             The stored documents, in the order of `writes`.

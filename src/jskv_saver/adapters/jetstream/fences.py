@@ -81,6 +81,9 @@ class Fences:
         everything = keys.collection_filter(namespace, collection)
         while True:
             fence: int | None = None
+            # As it is before the document is read: a removal finished after that may
+            # be of this very document.
+            finished = self._finished.get(tick_key)
             wanted = [catalog_key, key]
             if (namespace, collection) in self._fenced:
                 fence = await self._entries.newest_revision(everything)
@@ -93,9 +96,8 @@ class Fences:
             elif fence is None:
                 self._fenced.add((namespace, collection))
                 continue
-            elif tick_key in found and await self._finish(
-                namespace, collection, catalog, found[tick_key]
-            ):
+            elif tick_key in found and found[tick_key].revision != finished:
+                await self._finish(namespace, collection, catalog, found[tick_key])
                 continue
             record = decode_record(found[key], path) if key in found else None
             return Sight(catalog, record, fence)
@@ -157,18 +159,14 @@ class Fences:
 
     async def _finish(
         self, namespace: str, collection: str, catalog: Catalog, tick: Entry
-    ) -> bool:
-        """Finish the removal that a tick announces; whether there was something to do.
+    ) -> None:
+        """Finish the removal that a tick announces.
 
-        Its deleter has died or is about to do the same.
+        Its deleter has died, or is about to do the same, or has done it.
         """
-        if self._finished.get(tick.key) == tick.revision:
-            return False
         announced = codec.decode(tick.key, tick.value).data
         key, version = announced["key"], announced["version"]
         entry = (await self._entries.read_newest([key])).get(key)
-        present = entry is not None and entry.revision == version
-        if entry is not None and present:
+        if entry is not None and entry.revision == version:
             await self.remove(namespace, collection, catalog, decode_record(entry))
         self._finished[tick.key] = tick.revision
-        return present

@@ -26,6 +26,7 @@ from jskv_saver.adapters.jetstream.tokens import (
     is_digested,
 )
 from jskv_saver.document.model import ANY, Path, Pattern
+from jskv_saver.document.names import check_namespace
 from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
 
 RESERVED: Final = frozenset({"cp", "wr", "bl", "th", "rn", "ls", "ad", "pn"})
@@ -121,11 +122,11 @@ def owners(names: Iterable[str]) -> set[str]:
     for token in {name.split(".")[1] for name in names}:
         try:
             owner = decode_token(token)
+            if isinstance(owner, str):
+                found.add(check_namespace(owner))
         except ValueError:
             # A key that another program made.
             continue
-        if isinstance(owner, str):
-            found.add(owner)
     return found
 
 

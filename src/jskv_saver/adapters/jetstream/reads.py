@@ -19,7 +19,8 @@ from jskv_saver.adapters.jetstream.entry import (
     is_plain,
 )
 from jskv_saver.adapters.jetstream.faults import ApiError, Status, error_of
-from jskv_saver.adapters.jetstream.requests import NobodyListensError, Requests
+from jskv_saver.adapters.jetstream.requests import Requests
+from jskv_saver.adapters.jetstream.waiting import NobodyListensError
 from jskv_saver.errors import StoreUnavailableError
 
 # The server answers at most 1024 subjects at once (ADR-31), and cuts a client off that
@@ -167,14 +168,19 @@ class Reads:
             entries.extend(entry_of(msg, self._cut) for msg in messages)
             if status == Status.TOO_MANY_RESULTS:
                 return None
+            pending = 0
             if status != Status.END_OF_BATCH:
                 self._check_status(end)
+            else:
+                pending = int((end.headers or {}).get("Nats-Num-Pending", 0))
+            if pending and messages:
+                request["seq"] = entries[-1].revision + 1
+                request["up_to_seq"] = int((end.headers or {})["Nats-UpTo-Sequence"])
+            elif "up_to_seq" in request:
+                # What was written again between two pages is on none of them.
+                request["seq"] = request.pop("up_to_seq") + 1
+            else:
                 return entries
-            pending = int((end.headers or {}).get("Nats-Num-Pending", 0))
-            if pending == 0 or not messages:
-                return entries
-            request["seq"] = entries[-1].revision + 1
-            request["up_to_seq"] = int((end.headers or {})["Nats-UpTo-Sequence"])
 
     async def _page(self, request: bytes) -> list[Msg]:
         try:

@@ -8,141 +8,33 @@ goes from the parser straight to the future that waits for it.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from jskv_saver.adapters.jetstream.connection import Connection
 from jskv_saver.adapters.jetstream.faults import (
-    Status,
     Translation,
     denied,
     lost,
     translate,
     violation_of,
 )
+from jskv_saver.adapters.jetstream.waiting import (
+    Batch,
+    BatchAnswer,
+    Collecting,
+    Message,
+    Waiting,
+)
 from jskv_saver.errors import JskvError, StoreClosedError, WrongThreadError
 
 _TICK: Final = 0.1
-_STATUS: Final = "Status"
 
 
-class NobodyListensError(Exception):
-    """Nobody listens on the subject: what was sent has reached no one (ADR-4)."""
-
-
-class Message(NamedTuple):
-    """A message to publish.
-
-    Attributes:
-        subject: Where to.
-        payload: The body.
-        headers: Its headers.
-    """
-
-    subject: str
-    payload: bytes
-    headers: dict[str, str] | None = None
-
-
-class BatchAnswer(NamedTuple):
-    """The end of a fast batch.
-
-    Attributes:
-        stored: How many messages are stored, from the first on.
-        sequence: That of the last stored one.
-        error: Why the next one was refused, as far as the server said.
-    """
-
-    stored: int
-    sequence: int
-    error: dict[str, Any] | None
-
-
-class _Waiting:
-    """A request that was sent."""
-
-    __slots__ = ("deadline", "future", "generation", "subjects", "write")
-
-    def __init__(
-        self,
-        future: asyncio.Future[Any],
-        subjects: Sequence[str],
-        write: bool,
-        deadline: float,
-        generation: tuple[Client, int],
-    ) -> None:
-        self.future = future
-        self.subjects = subjects
-        self.write = write
-        self.deadline = deadline
-        self.generation = generation
-
-    def feed(self, msg: Msg, requests: Requests) -> None:
-        """Take an answer; the future is not done yet."""
-        if msg.headers is not None and _nobody(msg.headers):
-            self.future.set_exception(NobodyListensError())
-        else:
-            self.future.set_result(msg)
-
-    def fail(self, error: JskvError) -> None:
-        """End without an answer."""
-        if not self.future.done():
-            self.future.set_exception(error)
-
-
-class _Collecting(_Waiting):
-    """Messages up to the one with a status, as direct gets answer (ADR-31)."""
-
-    __slots__ = ("messages",)
-    messages: list[Msg]
-
-    def feed(self, msg: Msg, requests: Requests) -> None:
-        """Take one message more."""
-        if msg.headers is not None and _nobody(msg.headers):
-            self.future.set_exception(NobodyListensError())
-            return
-        self.messages.append(msg)
-        if msg.headers is None or _STATUS in msg.headers:
-            self.future.set_result(self.messages)
-
-
-class _Batch(_Waiting):
-    """The control channel of a fast batch (ADR-50)."""
-
-    __slots__ = ("error",)
-    error: dict[str, Any] | None
-
-    def feed(self, msg: Msg, requests: Requests) -> None:
-        """Take an acknowledgement on the way, an error, or the end."""
-        if msg.headers is not None and _nobody(msg.headers):
-            # What came before this message may be stored: <number>.<step>.$FI
-            if msg.subject.split(".")[-3] == "1":
-                self.future.set_exception(NobodyListensError())
-            else:
-                self.fail(lost(write=True, why="the stream went away"))
-            return
-        answer = json.loads(msg.data)
-        if answer.get("type") == "err":
-            self.error = self.error or answer["error"]
-        elif "type" not in answer:
-            count = int(answer.get("count", 0))
-            if count < len(self.subjects):
-                # A message that was not permitted is a gap, and its error came before.
-                requests.look_at_errors()
-            if not self.future.done():
-                error = self.error or answer.get("error")
-                self.future.set_result(BatchAnswer(count, int(answer["seq"]), error))
-
-
-def _nobody(headers: Mapping[str, str]) -> bool:
-    return headers.get(_STATUS) == Status.NO_RESPONDERS
-
-
-_W = TypeVar("_W", bound=_Waiting)
+_W = TypeVar("_W", bound=Waiting)
 
 
 class _Sink(asyncio.Future[Msg]):
@@ -178,7 +70,7 @@ class Requests:
         self.timeout: Final = timeout
         self._bucket: Final = bucket
         self._tick: Final = min(_TICK, timeout / 4)
-        self._pending: dict[str, _Waiting] = {}
+        self._pending: dict[str, Waiting] = {}
         self._client: Client | None = None
         self._subscription: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -250,7 +142,7 @@ class Requests:
         deadline = loop.time() + self.timeout
         client = await self.ready(deadline)
         future: asyncio.Future[Msg] = loop.create_future()
-        token = self._register(_Waiting, future, (subject,), write, deadline, client)[0]
+        token = self._register(Waiting, future, (subject,), write, deadline, client)[0]
         try:
             with translate(write=write, bucket=self._bucket):
                 await client.publish(subject, payload, self._prefix + token, headers)
@@ -265,7 +157,7 @@ class Requests:
         client = await self.ready(deadline)
         future: asyncio.Future[list[Msg]] = loop.create_future()
         token, waiting = self._register(
-            _Collecting, future, (subject,), False, deadline, client
+            Collecting, future, (subject,), False, deadline, client
         )
         waiting.messages = []
         try:
@@ -283,7 +175,7 @@ class Requests:
         future: asyncio.Future[BatchAnswer] = loop.create_future()
         subjects = [message.subject for message in messages]
         token, waiting = self._register(
-            _Batch, future, subjects, True, deadline, client, salt=self._salt
+            Batch, future, subjects, True, deadline, client, salt=self._salt
         )
         waiting.error = None
         last = len(messages)
@@ -311,7 +203,7 @@ class Requests:
         future: asyncio.Future[Msg] = loop.create_future()
         subjects = [message.subject for message in messages]
         token = self._register(
-            _Waiting, future, subjects, True, deadline, client, salt=self._salt
+            Waiting, future, subjects, True, deadline, client, salt=self._salt
         )[0]
         last = len(messages)
         try:
@@ -342,7 +234,7 @@ class Requests:
             # The replies to a fast batch go on after the token.
             waiting = self._pending.get(token.partition(".")[0])
         if waiting is not None and not waiting.future.done():
-            waiting.feed(msg, self)
+            waiting.feed(msg, self.look_at_errors)
 
     def look_at_errors(self) -> None:
         """Tell the requests whose subject the server has just refused."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nats.aio.client import Client
 
-from jskv_saver._portal import Portal
+from jskv_saver._portal import Portal, running_loop
 from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Bucket
 from jskv_saver.adapters.jetstream.declarations import Declarations
@@ -47,6 +47,7 @@ from jskv_saver.document.names import (
 )
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
+from jskv_saver.errors import InvalidRequestError
 
 _RESERVE: Final = 2048
 """Bytes of a value kept free for what a document carries beside its data."""
@@ -135,6 +136,11 @@ class JetStreamDocumentStore:
     def bind(self, namespace: str) -> BoundDocuments:
         """The same primitives without the namespace argument."""
         return BoundDocuments(self, namespace)
+
+    @property
+    def portal(self) -> Portal:
+        """Where it lives; what is built on it may live there as well."""
+        return self._portal
 
     @property
     def limits(self) -> Limits:
@@ -231,10 +237,10 @@ class JetStreamDocumentStore:
         return await self._portal.arun(self._reading.count, query)
 
     async def put_many(
-        self, namespace: str, writes: Iterable[Write]
+        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
     ) -> Sequence[Document]:
         parsed = requests.check_put_many(namespace, writes)
-        return await self._portal.arun(self._put_many, namespace, parsed)
+        return await self._portal.arun(self._put_many, namespace, parsed, exact)
 
     async def get_many(
         self, namespace: str, reads: Reads
@@ -288,17 +294,22 @@ class JetStreamDocumentStore:
         """Close the own connection, or leave the caller's client open. Idempotent."""
         if self._portal.closed:
             return
+        await self.release()
+        self._portal.close()
+
+    async def release(self) -> None:
+        """As `close`, for one who lives on the same portal and closes that himself."""
         await self._portal.arun(self._bucket.close)
-        # Joining the own loop's thread blocks; the caller's loop goes on meanwhile.
-        await asyncio.to_thread(self._portal.close)
 
     async def _put_many(
-        self, namespace: str, parsed: Sequence[PutRequest]
+        self, namespace: str, parsed: Sequence[PutRequest], exact: bool
     ) -> list[Document]:
         stored: list[Document] = []
         for reserved, run in groupby(parsed, lambda each: is_reserved(each.collection)):
             if reserved:
-                stored += await self._reserved.put_many(namespace, list(run))
+                stored += await self._reserved.put_many(
+                    namespace, list(run), exact=exact
+                )
             else:
                 for request in run:
                     stored.append(await self._puts.put(namespace, request))
@@ -318,7 +329,13 @@ class JetStreamDocumentStore:
         )
 
 
-def _loop_of(nc: Client) -> asyncio.AbstractEventLoop | None:
-    """The loop that the client lives on; None: not known yet."""
-    loop = getattr(nc, "_loop", None)
-    return loop if isinstance(loop, asyncio.AbstractEventLoop) else None
+def _loop_of(nc: Client) -> asyncio.AbstractEventLoop:
+    """The loop that the client lives on, which is that of its reading task."""
+    task = getattr(nc, "_reading_task", None)
+    loop = task.get_loop() if isinstance(task, asyncio.Task) else running_loop()
+    if loop is None:
+        raise InvalidRequestError(
+            "the nats client is not connected: give one that is, or use "
+            "from_conn_string, which connects by itself"
+        )
+    return loop

@@ -72,7 +72,7 @@ _PLAIN: Final = re.compile(
 ).fullmatch
 _PIECE: Final = re.compile(
     r"(?P<lead>zz[A-Za-y])(?P<rest>[^-/]{0,3})"
-    r"|(?P<code>--[0-9A-F]{2}|-/|/[-/]|=[A-G]|_-[B-E]|_/|_zzz|z/|zz[-0-4]|[-_z])"
+    r"|(?P<code>--(?:[01][0-9A-F]|2[0-9A-C])|-/|/[-/]|=[A-G]|_-[B-E]|_/|_zzz|z/|zz[-0-4]|[-_z])"
     r"|(?P<plain>[0-9A-Za-y]+)"
 )
 

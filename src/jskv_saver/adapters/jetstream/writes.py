@@ -20,8 +20,9 @@ from jskv_saver.adapters.jetstream.entry import (
 from jskv_saver.adapters.jetstream.faults import ApiError, error_of
 from jskv_saver.adapters.jetstream.keys import KEY_LIMIT
 from jskv_saver.adapters.jetstream.reads import Reads
-from jskv_saver.adapters.jetstream.requests import Message, NobodyListensError, Requests
+from jskv_saver.adapters.jetstream.requests import Requests
 from jskv_saver.adapters.jetstream.stream import Features
+from jskv_saver.adapters.jetstream.waiting import Message, NobodyListensError
 from jskv_saver.errors import (
     DocumentTooLargeError,
     InvalidRequestError,

@@ -201,7 +201,7 @@ class MemoryDocumentStore:
             return sum(1 for _ in found.matching(query))
 
     async def put_many(
-        self, namespace: str, writes: Iterable[Write]
+        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
     ) -> Sequence[Document]:
         self._check_open()
         parsed = requests.check_put_many(namespace, writes)

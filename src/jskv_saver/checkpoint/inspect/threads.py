@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from jskv_saver.checkpoint.inspect.reading import (
+    RECORD_SEGMENTS,
     greatest_first,
     is_record,
     read,
@@ -15,6 +16,8 @@ from jskv_saver.checkpoint.layout import RECORDS, THREADS
 from jskv_saver.document.model import ANY, Path, Pattern, path_of
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import DocumentNotFoundError, InvalidRequestError
+
+_SEGMENTS = {THREADS: 3, RECORDS: RECORD_SEGMENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,13 @@ async def list_threads(
     within = None if agent is None else (agent,)
     for namespace in namespaces:
         # A thread may have no checkpoint yet: its index entry comes first.
-        for collection in (THREADS, RECORDS):
+        for collection, segments in _SEGMENTS.items():
             for id in await store.ids(namespace, collection, within=within):
                 path = path_of(id)
-                ref = ThreadRef(namespace, path[0], path[1])
-                found.setdefault(ref, {})[path] = None
+                # Other programs may have put other keys into the bucket.
+                if len(path) == segments:
+                    ref = ThreadRef(namespace, path[0], path[1])
+                    found.setdefault(ref, {})[path] = None
     greatest = {
         ref: max(filter(is_record, paths), key=greatest_first, default=None)
         for ref, paths in found.items()
@@ -115,8 +120,9 @@ async def find_thread(
     found = {
         ThreadRef(namespace, path_of(id)[0], thread)
         for namespace in namespaces
-        for collection in (THREADS, RECORDS)
+        for collection, segments in _SEGMENTS.items()
         for id in await store.ids(namespace, collection, within=within)
+        if len(path_of(id)) == segments
     }
     if not found:
         raise DocumentNotFoundError(

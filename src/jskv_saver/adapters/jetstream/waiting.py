@@ -1,0 +1,132 @@
+"""What a request that was sent waits for: one answer, several, or a batch's end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from jskv_saver.adapters.jetstream.faults import Status, lost
+from jskv_saver.errors import JskvError
+
+STATUS: Final = "Status"
+
+
+class NobodyListensError(Exception):
+    """Nobody listens on the subject: what was sent has reached no one (ADR-4)."""
+
+
+class Message(NamedTuple):
+    """A message to publish.
+
+    Attributes:
+        subject: Where to.
+        payload: The body.
+        headers: Its headers.
+    """
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str] | None = None
+
+
+class BatchAnswer(NamedTuple):
+    """The end of a fast batch.
+
+    Attributes:
+        stored: How many messages are stored, from the first on.
+        sequence: That of the last stored one.
+        error: Why the next one was refused, as far as the server said.
+    """
+
+    stored: int
+    sequence: int
+    error: dict[str, Any] | None
+
+
+class Waiting:
+    """A request that was sent."""
+
+    __slots__ = ("deadline", "future", "generation", "subjects", "write")
+
+    def __init__(
+        self,
+        future: asyncio.Future[Any],
+        subjects: Sequence[str],
+        write: bool,
+        deadline: float,
+        generation: tuple[Client, int],
+    ) -> None:
+        self.future = future
+        self.subjects = subjects
+        self.write = write
+        self.deadline = deadline
+        self.generation = generation
+
+    def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
+        """Take an answer; the future is not done yet."""
+        if msg.headers is not None and _nobody(msg.headers):
+            self.future.set_exception(NobodyListensError())
+            return
+        if len(self.subjects) > 1:
+            # A part of it may have been refused, which was told before.
+            look_at_errors()
+        if not self.future.done():
+            self.future.set_result(msg)
+
+    def fail(self, error: JskvError) -> None:
+        """End without an answer."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Collecting(Waiting):
+    """Messages up to the one with a status, as direct gets answer (ADR-31)."""
+
+    __slots__ = ("messages",)
+    messages: list[Msg]
+
+    def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
+        """Take one message more."""
+        if msg.headers is not None and _nobody(msg.headers):
+            self.future.set_exception(NobodyListensError())
+            return
+        self.messages.append(msg)
+        if msg.headers is None or STATUS in msg.headers:
+            self.future.set_result(self.messages)
+
+
+class Batch(Waiting):
+    """The control channel of a fast batch (ADR-50)."""
+
+    __slots__ = ("error",)
+    error: dict[str, Any] | None
+
+    def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
+        """Take an acknowledgement on the way, an error, or the end."""
+        if msg.headers is not None and _nobody(msg.headers):
+            # What came before this message may be stored: <number>.<step>.$FI
+            if msg.subject.split(".")[-3] == "1":
+                self.future.set_exception(NobodyListensError())
+            else:
+                self.fail(lost(write=True, why="the stream went away"))
+            return
+        answer = json.loads(msg.data)
+        if answer.get("type") == "err":
+            self.error = self.error or answer["error"]
+        elif "type" not in answer:
+            count = int(answer.get("count", 0))
+            if count < len(self.subjects):
+                # A message that was not permitted is a gap, and its error came before.
+                look_at_errors()
+            if not self.future.done():
+                error = self.error or answer.get("error")
+                self.future.set_result(BatchAnswer(count, int(answer["seq"]), error))
+
+
+def _nobody(headers: Mapping[str, str]) -> bool:
+    return headers.get(STATUS) == Status.NO_RESPONDERS

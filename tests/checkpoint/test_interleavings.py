@@ -1,0 +1,205 @@
+"""Prunes and deletes beside writers: what is listed is whole, whatever the order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import CheckpointTuple
+from tests.checkpoint.saving import OpenSaver, at, id_of, listed, put
+
+from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
+from jskv_saver.checkpoint.layout import decode_record, is_epoch
+from jskv_saver.document.model import Document, DocumentId, ReadKey, Reads, Write
+
+LARGE = "l" * 3000
+
+
+class Interleaving(MemoryDocumentStore):
+    """Lets others in between any two messages; a batch is not atomic here."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__()
+        self._dice = dice
+
+    async def _pause(self) -> None:
+        for _ in range(self._dice.choice((0, 0, 1, 1, 2, 5))):
+            await asyncio.sleep(0)
+
+    async def put(self, *args: Any, **options: Any) -> Document:
+        await self._pause()
+        stored = await super().put(*args, **options)
+        await self._pause()
+        return stored
+
+    async def put_many(
+        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
+    ) -> Sequence[Document]:
+        stored: list[Document] = []
+        for write in writes:
+            await self._pause()
+            stored += await super().put_many(namespace, [write], exact=exact)
+        await self._pause()
+        return stored
+
+    async def get_many(
+        self, namespace: str, reads: Reads
+    ) -> Mapping[ReadKey, Document]:
+        found: dict[ReadKey, Document] = {}
+        for read in reads:
+            await self._pause()
+            found |= await super().get_many(namespace, [read])
+        return found
+
+    async def find(self, *args: Any, **options: Any) -> Any:
+        await self._pause()
+        found = await super().find(*args, **options)
+        await self._pause()
+        return found
+
+    async def ids(self, *args: Any, **options: Any) -> Sequence[DocumentId]:
+        await self._pause()
+        found = await super().ids(*args, **options)
+        await self._pause()
+        return found
+
+    async def delete(self, *args: Any, **options: Any) -> None:
+        await self._pause()
+        await super().delete(*args, **options)
+        await self._pause()
+
+
+class Round:
+    """Some writers, a reader and one who removes, on one thread."""
+
+    def __init__(self, dice: random.Random, thread: str, readings: int) -> None:
+        self.dice = dice
+        self.readings = readings
+        self.thread = thread
+        self.states: dict[str, dict[str, Any]] = {}
+
+    def _next_state(self, id: str, parent: str | None) -> dict[str, Any]:
+        before = self.states[parent] if parent else {"grow": [LARGE]}
+        return {
+            "keep": LARGE,
+            "grow": [*before["grow"], f"{id} {self.dice.random()} " * 40],
+            "own": id * 400,
+        }
+
+    async def write(self, saver: DocumentCheckpointSaver, name: str) -> None:
+        parent = None
+        for n in range(self.dice.randrange(2, 7)):
+            id = f"{n}{name}"
+            self.states[id] = self._next_state(id, parent)
+            versions = {"keep": 1, "grow": id, "own": id}
+            await put(
+                saver,
+                id,
+                self.states[id],
+                parent=parent,
+                thread=self.thread,
+                versions=versions,
+                new={"grow": id, "own": id} if parent else versions,
+                run_id=name,
+            )
+            large = "w" * self.dice.choice((10, 300_000))
+            config = at(id, thread=self.thread)
+            await saver.aput_writes(config, [("c", large)], f"task {id}")
+            if self.dice.random() < 0.8:
+                parent = id
+            for _ in range(self.dice.randrange(4)):
+                await asyncio.sleep(0)
+
+    async def remove(self, saver: DocumentCheckpointSaver) -> None:
+        calls: list[Callable[[], Awaitable[None]]] = [
+            lambda: saver.aprune([self.thread]),
+            lambda: saver.aprune([self.thread]),
+            lambda: saver.adelete_for_runs(["a"]),
+            lambda: saver.adelete_for_runs(["b", "a"]),
+            lambda: saver.adelete_thread(self.thread),
+        ]
+        for _ in range(self.dice.randrange(1, 5)):
+            for _ in range(self.dice.randrange(60)):
+                await asyncio.sleep(0)
+            await self.dice.choice(calls)()
+
+    async def read(self, saver: DocumentCheckpointSaver) -> None:
+        for _ in range(self.readings):
+            for found in await listed(saver, at(thread=self.thread)):
+                self.check(found)
+            latest = await saver.aget_tuple(at(thread=self.thread))
+            if latest is not None:
+                self.check(latest)
+            id = self.dice.choice([*self.states, "unknown"])
+            single = await saver.aget_tuple(at(id, thread=self.thread))
+            if single is not None:
+                self.check(single)
+
+    def check(self, found: CheckpointTuple) -> None:
+        assert found.checkpoint["channel_values"] == self.states[id_of(found)]
+
+    async def play(
+        self, saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
+    ) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.write(saver, "a"))
+            tasks.create_task(self.write(other, "b"))
+            tasks.create_task(self.remove(other))
+            tasks.create_task(self.read(saver))
+            if self.dice.random() < 0.3:
+                tasks.create_task(self.remove(saver))
+        for each in (saver, other):
+            rows = await listed(each, at(thread=self.thread))
+            for found in rows:
+                self.check(found)
+            latest = await each.aget_tuple(at(thread=self.thread))
+            assert (latest is None) == (rows == [])
+            assert latest is None or latest == rows[0]
+        await self.is_clean_after_a_prune(saver)
+
+    async def is_clean_after_a_prune(self, saver: DocumentCheckpointSaver) -> None:
+        """Nothing is left that the one checkpoint does not refer to."""
+        for id in "89":
+            self.states[id] = self._next_state(id, None)
+            await put(saver, id, self.states[id], thread=self.thread)
+        await saver.aprune([self.thread])
+        (kept,) = await listed(saver, at(thread=self.thread))
+        self.check(kept)
+        within = ("default", self.thread)
+        records = await saver.store.find("default", "cp", within=within)
+        (record,) = (decode_record(d) for d in records.items if not is_epoch(d))
+        parts = await saver.store.ids("default", "bl", within=within)
+        assert {part[-1] for part in parts} == {d.hex() for d in record.digests()}
+
+
+@pytest.mark.parametrize("start", range(0, 400, 100))
+async def test_in_any_order_of_messages_what_is_listed_is_whole(start: int) -> None:
+    for seed in range(start, start + 100):
+        dice = random.Random(seed)
+        store = Interleaving(dice)
+        async with (
+            DocumentCheckpointSaver(store) as saver,
+            DocumentCheckpointSaver(store) as other,
+        ):
+            try:
+                await Round(dice, "t", 6).play(saver, other)
+            except BaseException as exc:
+                exc.add_note(f"seed {seed}")
+                raise
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+async def test_on_any_store_what_is_listed_is_whole(
+    open_saver: OpenSaver, start: int
+) -> None:
+    async with open_saver() as saver, open_saver() as other:
+        for seed in range(start, start + 50):
+            game = Round(random.Random(seed), f"thread {seed}", 1)
+            try:
+                await game.play(saver, other)
+            except BaseException as exc:
+                exc.add_note(f"seed {seed}")
+                raise
