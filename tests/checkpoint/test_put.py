@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from typing import Any
 
 import pytest
@@ -337,6 +338,17 @@ async def test_an_int_is_the_thread_of_its_decimal_text(
     assert await values(saver, thread=42) == {"a": 1}
     await saver.adelete_thread(42)  # type: ignore[arg-type]
     assert await listed(saver) == []
+
+
+async def test_a_uuid_is_the_thread_of_its_text(
+    saver: DocumentCheckpointSaver,
+) -> None:
+    thread = uuid.UUID(int=7)
+    config = await put(saver, "1", {"a": 1}, thread=thread)
+
+    assert config["configurable"]["thread_id"] == str(thread)
+    assert await values(saver, thread=thread) == {"a": 1}
+    assert await values(saver, thread=str(thread)) == {"a": 1}
 
 
 async def test_no_namespace_means_the_root(saver: DocumentCheckpointSaver) -> None:

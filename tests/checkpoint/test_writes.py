@@ -271,3 +271,24 @@ async def test_a_listing_gives_large_writes_that_were_merged_meanwhile(
     assert len(rest) == 299
     assert rest[-2].pending_writes is not None
     assert ("task", "a", "x" * 900_000) in rest[-2].pending_writes
+
+
+async def test_cancelled_writes_are_there_all_or_none_and_can_be_repeated(
+    saver: DocumentCheckpointSaver,
+) -> None:
+    await put(saver, "1")
+    for n in range(40):
+        size = 350_000 if n % 4 == 0 else 10
+        writes = [("a", f"{n}" * size), ("b", n), (ERROR, n)]
+        wanted = [writes[2], *writes[:2]]
+        task = f"task {n:02}"
+        call = asyncio.create_task(saver.aput_writes(at("1"), writes, task))
+        for _ in range(n % 12):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        found = [(c, v) for t, c, v in await _pending(saver) if t == task]
+        assert found in ([], wanted)
+        await saver.aput_writes(at("1"), writes, task)
+        found = [(c, v) for t, c, v in await _pending(saver) if t == task]
+        assert found == wanted

@@ -6,7 +6,7 @@ further handle on the same storage, as another process would.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
@@ -30,8 +30,15 @@ def _memory(request: pytest.FixtureRequest) -> Open:
 
 
 def _jetstream(request: pytest.FixtureRequest) -> Open:
-    url: str = request.getfixturevalue("nats_url")
-    bucket: str = request.getfixturevalue("bucket")
+    return _at(request.getfixturevalue("nats_url"), request.getfixturevalue("bucket"))
+
+
+def _docker(request: pytest.FixtureRequest) -> Open:
+    url = request.getfixturevalue("official_image_url")
+    return _at(url, request.getfixturevalue("bucket"))
+
+
+def _at(url: str, bucket: str) -> Open:
 
     @asynccontextmanager
     async def open_() -> AsyncIterator[DocumentStore]:
@@ -43,10 +50,29 @@ def _jetstream(request: pytest.FixtureRequest) -> Open:
     return open_
 
 
-KINDS = {"memory": _memory, "jetstream": _jetstream}
+KINDS = {"memory": _memory, "jetstream": _jetstream, "docker": _docker}
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="session")
+def official_image_url() -> Iterator[str]:
+    """The address of a nats-server of the official image, in a container."""
+    from testcontainers.core.container import DockerContainer
+    from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+    container = (
+        DockerContainer("nats:latest")
+        .with_command("--jetstream")
+        .with_exposed_ports(4222)
+        .waiting_for(LogMessageWaitStrategy("Server is ready"))
+    )
+    with container:
+        host, port = container.get_container_host_ip(), container.get_exposed_port(4222)
+        yield f"nats://{host}:{port}"
+
+
+@pytest.fixture(
+    params=["memory", "jetstream", pytest.param("docker", marks=pytest.mark.docker)]
+)
 def open_store(request: pytest.FixtureRequest) -> Open:
     return KINDS[request.param](request)
 

@@ -38,6 +38,21 @@ async def test_put_many_stores_in_order_across_collections(
     assert stored[4].created_at == stored[0].created_at
 
 
+async def test_put_many_that_is_not_exact_tells_the_last_version(
+    docs: BoundDocuments,
+) -> None:
+    writes: list[Write] = [("bl", f"{n}", {"n": n}, None) for n in range(3)]
+    stored = await docs.put_many([*writes, ("cp", "a", {}, 0)], exact=False)
+    assert [document.id for document in stored] == ["0", "1", "2", "a"]
+    last = await docs.get("cp", "a")
+    assert stored[-1].version == last.version
+    for document in stored[:-1]:
+        read = await docs.get("bl", document.id)
+        assert read.data == document.data
+        assert read.version < last.version
+        assert document.version in (0, read.version)
+
+
 async def test_put_many_of_nothing(docs: BoundDocuments) -> None:
     assert list(await docs.put_many([])) == []
     assert list(await docs.put_many(iter([]))) == []

@@ -20,7 +20,6 @@ from jskv_saver.errors import (
     BucketNotFoundError,
     DocumentTooLargeError,
     InvalidRequestError,
-    JskvError,
     StorageFullError,
     StoreClosedError,
     UnsuitableBucketError,
@@ -240,6 +239,24 @@ class TestManyReads:
         entries = await kv.get_many(["b.*"])
         assert [(e.key, e.value) for e in entries] == [(w.key, w.value) for w in writes]
 
+    async def test_entries_that_are_replaced_between_two_pages(
+        self, kv: Bucket
+    ) -> None:
+        writes = [Put(f"r.{n}", bytes(900_000)) for n in range(15)]
+        await kv.put_many(writes, exact=False)
+        stop = False
+
+        async def replace() -> None:
+            while not stop:
+                for write in writes:
+                    await kv.put(write.key, write.value)
+
+        replacing = asyncio.create_task(replace())
+        for _ in range(5):
+            assert len(await kv.get_many(["r.*"])) == 15
+        stop = True
+        await replacing
+
     async def test_many_readers_at_once(self, kv: Bucket) -> None:
         await kv.put_many(
             [Put(f"c.{n}", bytes(200_000)) for n in range(10)], exact=False
@@ -410,8 +427,9 @@ class TestManyWrites:
     async def test_atomic(self, kv: Bucket) -> None:
         await kv.open()
         if not kv.atomic:
-            with pytest.raises(JskvError):
+            with pytest.raises(UnsuitableBucketError):
                 await kv.put_atomic([Put("a", b"")])
+            assert await kv.get("a") is None
             return
         revisions = await kv.put_atomic([Put(f"a.{n}", b"x", 0) for n in range(5)])
         assert [entry.revision for entry in await kv.get_many(["a.*"])] == revisions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 
@@ -61,12 +62,12 @@ def parse_before(config: RunnableConfig | None) -> str | None:
 
 
 def parse_thread_id(thread_id: object) -> str:
-    """A thread id as text; an int is its decimal text.
+    """A thread id as text; an int is its decimal text, a UUID its usual one.
 
     Raises:
-        InvalidRequestError: It is neither text nor an int.
+        InvalidRequestError: It is none of these.
     """
-    if isinstance(thread_id, int) and not isinstance(thread_id, bool):
+    if isinstance(thread_id, int | UUID) and not isinstance(thread_id, bool):
         return str(thread_id)
     return _text("thread_id", thread_id)
 

@@ -141,7 +141,7 @@ def decode_writes(
                 key=key,
             ) from exc
     else:
-        content = document.data["b"]
+        content = document.data.get("b", b"")
     writes: list[PendingWrite] = []
     at = 0
     for index, channel, kind, path, length in layout["w"]:
@@ -150,6 +150,8 @@ def decode_writes(
             PendingWrite(layout["t"][path], task, index, layout["c"][channel], value)
         )
         at += length
+    if at != len(content):
+        raise _unreadable(document)
     return writes
 
 
@@ -161,7 +163,7 @@ def incomplete(documents: Iterable[Document]) -> list[Path]:
         path = path_of(document.id)
         if len(path) > _TASK_SEGMENTS:
             present.add(path)
-        elif not document.data["b"]:
+        elif not document.data.get("b"):
             large.append(document)
     return [
         path_of(document.id)
@@ -197,8 +199,8 @@ _TASK_SEGMENTS = 5
 
 def _layout(document: Document) -> dict[str, Any]:
     try:
-        layout: dict[str, Any] = json.loads(document.data["l"])
-        if {"w", "c", "t", "n"} <= layout.keys():
+        layout = json.loads(document.data["l"])
+        if isinstance(layout, dict) and {"w", "c", "t", "n"} <= layout.keys():
             return layout
     except (KeyError, ValueError, TypeError) as exc:
         raise _unreadable(document) from exc

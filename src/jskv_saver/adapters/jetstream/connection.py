@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "pending_size": -1,
 }
 _POLL: Final = 0.02
+_log: Final = logging.getLogger(__name__)
 _CALLBACKS: Final = ("disconnected_cb", "reconnected_cb", "closed_cb")
 
 
@@ -167,6 +169,7 @@ class Connection:
             theirs = options.get(name)
 
             async def callback() -> None:
+                _log.info("NATS connection: %s", name.removesuffix("_cb"))
                 if name == "disconnected_cb":
                     _forget_unsent(client)
                 self._on_change()
@@ -179,6 +182,7 @@ class Connection:
 
         async def error_cb(error: Exception) -> None:
             self._error = error
+            _log.debug("NATS connection: %r", error)
             # There is no class for it while connecting; the constant is nats-py's.
             if AUTHORIZATION_VIOLATION in str(error).lower() and not refused.done():
                 refused.set_result(

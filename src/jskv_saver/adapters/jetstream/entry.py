@@ -15,6 +15,7 @@ _OPERATION: Final = "KV-Operation"
 _DELETED: Final = frozenset({"DEL", "PURGE"})
 _MARKER_REASON: Final = "Nats-Marker-Reason"
 _SEQUENCE: Final = "Nats-Sequence"
+_PENDING: Final = "Nats-Num-Pending"
 _SUBJECT: Final = "Nats-Subject"
 _KEY: Final = re.compile(r"[-/_=a-zA-Z0-9]+(?:\.[-/_=a-zA-Z0-9]+)*").fullmatch
 _FILTER: Final = re.compile(
@@ -109,6 +110,14 @@ def entry_of(msg: Msg, cut: int) -> Entry:
         int(_first(headers[_SEQUENCE])),
         is_marker(headers),
     )
+
+
+def pending_after(msg: Msg) -> int:
+    """How many messages of a batch read follow this one (ADR-31).
+
+    The end of a page says it too, but on 2.11 one too few where the page was cut.
+    """
+    return int(_first((msg.headers or {}).get(_PENDING, "0")))
 
 
 def entry_of_stored(stored: Mapping[str, Any], cut: int) -> Entry:

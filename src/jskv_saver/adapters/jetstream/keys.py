@@ -15,6 +15,7 @@ the documents, the declaration and the tick, but not with what is written ahead 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -196,15 +197,20 @@ def path_of_key(key: str) -> KeyPath:
     Raises:
         CorruptDocumentError: The key is not of this package.
     """
-    parsed = parse_document_key(key)
-    if parsed is None:
-        raise CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
-    return parsed.path
+    tokens = key.split(".")
+    reserved = tokens[0] in RESERVED
+    declared = tokens[0] != _INDEX and tokens[1:2] != [] and tokens[1][:1] == "/"
+    if reserved or (declared and tokens[2:3] == [_DOCUMENT]):
+        path = tokens[2:] if reserved else tokens[3:]
+        if path:
+            with suppress(ValueError):
+                return _path(path)
+    raise CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
 
 
 def is_complete(path: KeyPath) -> bool:
     """Whether the key holds the whole path; else it is in the document's body."""
-    return not any(isinstance(segment, Digested) for segment in path)
+    return Digested not in map(type, path)
 
 
 def needs_path(path: Path) -> bool:

@@ -53,10 +53,7 @@ class Reading:
         """The document, or `DocumentNotFoundError`."""
         key = keys.document_key(namespace, collection, path)
         if is_reserved(collection):
-            if self._bucket.replicated:
-                entry = await self._bucket.get_from_leader(key)
-            else:
-                entry = await self._bucket.get(key)
+            entry = await self._bucket.get_from_leader(key)
         else:
             catalog = keys.catalog_key(namespace, collection)
             found = await self._entries.read_newest([catalog, key])
@@ -279,6 +276,7 @@ class Reading:
         return query.page(query.sort(best))
 
     async def _under(self, filters: Sequence[str]) -> list[Entry]:
+        await self._bucket.open()
         if not self._bucket.replicated:
             return await self._bucket.get_many(filters)
         found = await self._entries.read(await self._bucket.names(filters))

@@ -17,6 +17,7 @@ from jskv_saver.adapters.jetstream.entry import (
     entry_of,
     entry_of_stored,
     is_plain,
+    pending_after,
 )
 from jskv_saver.adapters.jetstream.faults import ApiError, Status, error_of
 from jskv_saver.adapters.jetstream.requests import Requests
@@ -30,6 +31,7 @@ _REQUEST_BYTES: Final = 256 * 1024
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 _IN_FLIGHT_BYTES: Final = 32 * 1024 * 1024
 _SINGLE_READS: Final = 64
+_LISTING_ATTEMPTS: Final = 5
 
 
 class Reads:
@@ -99,8 +101,10 @@ class Reads:
         else:
             chunks = await asyncio.gather(*map(self._chunk, _chunked(wanted)))
             entries = [entry for chunk in chunks for entry in chunk]
-        found = {entry.key: entry for entry in entries if not entry.marker}
-        return sorted(found.values(), key=lambda entry: entry.revision)
+        # What was written again between two pages is there twice, the newer one last.
+        newest = {entry.key: entry for entry in entries}
+        found = (entry for entry in newest.values() if not entry.marker)
+        return sorted(found, key=lambda entry: entry.revision)
 
     async def from_leader(self, keys: Iterable[str]) -> list[Entry]:
         """The newest messages of keys, markers too, each from the leader."""
@@ -110,24 +114,36 @@ class Reads:
         """The keys under filters, sorted, each once; the leader's word."""
         wanted = list(dict.fromkeys(map(checked_filter, filters)))
         if len(wanted) == 1:
-            return sorted(await self._names(wanted[0]))
+            return await self._names(wanted[0])
         lists = await asyncio.gather(*map(self._names, wanted))
         return sorted({name for names in lists for name in names})
 
     async def _names(self, filter: str) -> list[str]:
-        names: dict[str, None] = {}
-        total = 1
-        offset = 0
-        while offset < total:
-            request = {"subjects_filter": self._api.keys + filter, "offset": offset}
+        for _ in range(_LISTING_ATTEMPTS):
+            names = await self._listing(filter)
+            if names is not None:
+                return names
+        raise StoreUnavailableError(
+            f"bucket {self._api.bucket!r} changes too fast to list {filter!r}"
+        )
+
+    async def _listing(self, filter: str) -> list[str] | None:
+        """Page by page (of 100 000); None when names before a page have gone."""
+        names: list[str] = []
+        while True:
+            # The page begins with the last name of the one before: if it does not,
+            # the rest has moved, and some names would be on neither.
+            request = {
+                "subjects_filter": self._api.keys + filter,
+                "offset": max(len(names) - 1, 0),
+            }
             answer = await self._api.call("STREAM.INFO", request)
-            subjects = answer.get("state", {}).get("subjects") or {}
-            names.update(dict.fromkeys(subject[self._cut :] for subject in subjects))
-            total = int(answer.get("total", 0))
-            if not subjects:
-                break
-            offset += len(subjects)
-        return list(names)
+            page = sorted(answer.get("state", {}).get("subjects") or ())
+            if names and (not page or page[0][self._cut :] != names.pop()):
+                return None
+            names.extend(subject[self._cut :] for subject in page)
+            if len(names) >= int(answer.get("total", 0)) or len(page) < 2:
+                return names
 
     async def _keys_of(self, filters: Sequence[str]) -> list[str]:
         plain = [filter for filter in filters if is_plain(filter)]
@@ -168,19 +184,14 @@ class Reads:
             entries.extend(entry_of(msg, self._cut) for msg in messages)
             if status == Status.TOO_MANY_RESULTS:
                 return None
-            pending = 0
             if status != Status.END_OF_BATCH:
                 self._check_status(end)
-            else:
-                pending = int((end.headers or {}).get("Nats-Num-Pending", 0))
-            if pending and messages:
-                request["seq"] = entries[-1].revision + 1
-                request["up_to_seq"] = int((end.headers or {})["Nats-UpTo-Sequence"])
-            elif "up_to_seq" in request:
-                # What was written again between two pages is on none of them.
-                request["seq"] = request.pop("up_to_seq") + 1
-            else:
                 return entries
+            if not messages or pending_after(messages[-1]) == 0:
+                return entries
+            # Without `up_to_seq`: what is written again between two pages would be on
+            # none of them. So it may be on both.
+            request["seq"] = entries[-1].revision + 1
 
     async def _page(self, request: bytes) -> list[Msg]:
         try:

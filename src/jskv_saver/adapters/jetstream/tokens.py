@@ -144,6 +144,8 @@ def decode_token(token: str) -> str | Digested:
     Raises:
         ValueError: `encode_token` never gives this token.
     """
+    if _PLAIN(token) and len(token) <= TOKEN_LIMIT:
+        return token
     if is_digested(token):
         return Digested(token)
     if token == _EMPTY:

@@ -128,6 +128,13 @@ class Writes:
             raise InvalidRequestError(
                 f"an atomic batch has 1 to {_ATOMIC_LIMIT} writes"
             )
+        if self.features is None or not self.features.atomic:
+            # An older server would store them one by one.
+            raise UnsuitableBucketError(
+                f"bucket {self._api.bucket!r} has no atomic batches",
+                bucket=self._api.bucket,
+                setting="allow_atomic",
+            )
         messages = [self._message(put, self._headers(put)) for put in puts]
         try:
             msg = await self._requests.atomic_batch(messages)
