@@ -13,6 +13,7 @@ from nats.protocol.parser import AUTHORIZATION_VIOLATION
 
 from jskv_saver.adapters.jetstream.settings import Settings, resolve
 from jskv_saver.errors import (
+    InvalidRequestError,
     JskvError,
     PermissionDeniedError,
     StoreClosedError,
@@ -50,6 +51,10 @@ class Connection:
         role: str = "store",
         on_change: Callable[[], None] | None = None,
     ) -> None:
+        if isinstance(source, Client) and options:
+            raise InvalidRequestError(
+                f"a client that is connected takes no options: {sorted(options)}"
+            )
         self._client: Client | None = source if isinstance(source, Client) else None
         self.own: Final = self._client is None
         self.settings: Final = (

@@ -17,7 +17,7 @@ from jskv_saver.adapters.jetstream.entry import (
     checked_filter,
     checked_key,
 )
-from jskv_saver.adapters.jetstream.faults import ApiError, error_of
+from jskv_saver.adapters.jetstream.faults import ApiError, error_of, lost
 from jskv_saver.adapters.jetstream.keys import KEY_LIMIT
 from jskv_saver.adapters.jetstream.reads import Reads
 from jskv_saver.adapters.jetstream.requests import Requests
@@ -27,7 +27,6 @@ from jskv_saver.errors import (
     DocumentTooLargeError,
     InvalidRequestError,
     JskvError,
-    StoreUnavailableError,
     UnsuitableBucketError,
 )
 
@@ -248,10 +247,8 @@ class Writes:
             return answer.sequence
         error, failed = answer.error, puts[answer.stored]
         if error is None or error.get("err_code") == ApiError.FAST_ID_UNKNOWN:
-            # A message was lost on its way, or the leader changed: a prefix is stored.
-            raise StoreUnavailableError(
-                f"the batch broke off after {answer.stored} of {len(puts)} writes"
-            )
+            # A message was lost on its way, or the leader changed in between.
+            raise lost(write=True, why=f"a batch of {len(puts)} writes broke off")
         raise self._refused(error, failed)
 
     async def _puts(self, puts: Sequence[Put], *, relaxed: bool) -> list[int]:
