@@ -417,6 +417,9 @@ class TestPermissions:
                 await getattr(kv, method)(writes)
             assert caught.value.subject == f"$KV.{bucket}.no.1"
             count = failing if method == "put_many" else 0
+            if failing == 2:
+                # The refusal of the last one overtakes the others.
+                await asyncio.sleep(0.2)
             assert await admin.names(["a.*"]) == [f"a.{n}" for n in range(count)]
         await kv.close()
         await admin.close()

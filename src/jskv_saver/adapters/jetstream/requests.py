@@ -177,7 +177,7 @@ class Requests:
         token, waiting = self._register(
             Batch, future, subjects, True, deadline, client, salt=self._salt
         )
-        waiting.error = None
+        waiting.error = waiting.refused = None
         last = len(messages)
         # No acknowledgements on the way: the batch is short enough to be sent at once.
         reply = f"{self._prefix}{token}.{last + 1}.fail."
@@ -255,7 +255,7 @@ class Requests:
         for waiting in self._pending.values():
             for mine in waiting.subjects:
                 if mine.lower() == subject:
-                    waiting.fail(denied(mine))
+                    waiting.refuse(denied(mine))
 
     def look_around(self) -> None:
         """Fail what waits in vain: refused, disconnected, out of time."""

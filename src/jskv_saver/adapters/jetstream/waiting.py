@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from jskv_saver.adapters.jetstream.faults import Status, lost
-from jskv_saver.errors import JskvError
+from jskv_saver.errors import JskvError, PermissionDeniedError
 
 STATUS: Final = "Status"
 
@@ -78,6 +78,10 @@ class Waiting:
         if not self.future.done():
             self.future.set_result(msg)
 
+    def refuse(self, error: PermissionDeniedError) -> None:
+        """End because a subject was refused."""
+        self.fail(error)
+
     def fail(self, error: JskvError) -> None:
         """End without an answer."""
         if not self.future.done():
@@ -103,8 +107,19 @@ class Collecting(Waiting):
 class Batch(Waiting):
     """The control channel of a fast batch (ADR-50)."""
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "refused")
     error: dict[str, Any] | None
+    refused: PermissionDeniedError | None
+
+    def refuse(self, error: PermissionDeniedError) -> None:
+        """Wait for the end all the same, which tells that the others are stored.
+
+        The refused message is a gap, unless it is the last: then no end comes.
+        """
+        if error.subject == self.subjects[-1]:
+            self.fail(error)
+        else:
+            self.refused = error
 
     def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
         """Take an acknowledgement on the way, an error, or the end."""
@@ -123,7 +138,9 @@ class Batch(Waiting):
             if count < len(self.subjects):
                 # A message that was not permitted is a gap, and its error came before.
                 look_at_errors()
-            if not self.future.done():
+            if self.refused is not None:
+                self.fail(self.refused)
+            elif not self.future.done():
                 error = self.error or answer.get("error")
                 self.future.set_result(BatchAnswer(count, int(answer["seq"]), error))
 
