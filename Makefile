@@ -4,8 +4,11 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 
-TEST_READY := .venv-test/.ready
-DEMO_READY := .venv-demo/.ready
+# In the stamps' names: another interpreter makes the environments again.
+VERSION := $(shell "$(PYTHON)" -c 'import sys; \
+	print(sys.implementation.name, *sys.version_info[:3], sep=".")' 2>/dev/null)
+TEST_READY := .venv-test/.ready-$(VERSION)
+DEMO_READY := .venv-demo/.ready-$(VERSION)
 RUN := .venv-test/bin/python -m
 REQUIREMENTS := pyproject.toml constraints.txt
 
@@ -58,6 +61,8 @@ clean: ## remove the virtual environments and caches
 $(TEST_READY): EXTRA := dev
 $(DEMO_READY): EXTRA := demo
 $(TEST_READY) $(DEMO_READY): $(REQUIREMENTS)
+	@"$(PYTHON)" -c '' || { echo '$(PYTHON) cannot be run: give a Python, 3.11 or' \
+		'newer, as in: make PYTHON=/usr/bin/python3 ...' >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'Python 3.11 or newer is needed: make PYTHON=python3.13 ...' >&2; exit 1; }
 	@echo 'Making $(@D) with [$(EXTRA)]; the first time this takes about a minute.'

@@ -24,20 +24,24 @@ def main() -> int:
             command, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return skipped(f"no answer within {SECONDS} seconds")
+        return skipped(f"the service did not answer within {SECONDS} seconds")
     if not done.stdout.strip():
         *_, reason = done.stderr.strip().splitlines() or ["no output"]
         # pip-audit lets a few errors of the network through as tracebacks.
         if reason.startswith(("requests.exceptions.", "urllib3.exceptions.")):
-            return skipped(reason.partition(":")[0])
+            kind = reason.partition(":")[0]
+            return skipped(f"the service cannot be reached ({kind})")
         if "Traceback" in done.stderr or done.returncode != 1:
             print(done.stderr, file=sys.stderr)
             return 1
-        return skipped(reason)
+        return skipped(f"pip-audit could not ask the service ({reason})")
     packages = json.loads(done.stdout)["dependencies"]
     unknown = [package["name"] for package in packages if "skip_reason" in package]
     if len(unknown) == len(packages):
-        return skipped("the service knows none of the packages")
+        return skipped(
+            f"the service answered, and has no data on any of the {len(packages)} "
+            "packages, as a mirror without such data does"
+        )
     found = [package for package in packages if package.get("vulns")]
     for package in found:
         for vulnerability in package["vulns"]:
@@ -53,7 +57,7 @@ def main() -> int:
 
 
 def skipped(reason: str) -> int:
-    print(f"audit: SKIPPED, the vulnerability data cannot be reached ({reason})")
+    print(f"audit: SKIPPED, no package was checked: {reason}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Prints what storing increments costs: bytes, runs and time on three kinds of value."""
+"""Prints what increments cost: bytes, runs and time, on three kinds of value."""
 
 from __future__ import annotations
 

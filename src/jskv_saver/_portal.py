@@ -8,6 +8,7 @@ started by the first call.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import threading
 import weakref
@@ -46,6 +47,13 @@ class Portal:
         self._stop: weakref.finalize[..., Portal] | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._parent: Portal | None = None
+
+    def child(self) -> Portal:
+        """A portal with the same home that can be closed without closing this one."""
+        child = Portal()
+        child._parent = self
+        return child
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Portal:
         return self
@@ -57,6 +65,9 @@ class Portal:
 
     def bind(self) -> None:
         """Make the running loop the home, unless there is a home already."""
+        if self._parent:
+            self._parent.bind()
+            return
         loop = asyncio.get_running_loop()
         with self._lock:
             self._refuse_strangers()
@@ -70,6 +81,9 @@ class Portal:
             StoreClosedError: After `close`, in a forked child, or when the loop that
                 opened it has ended.
         """
+        if self._parent:
+            self._refuse_strangers()
+            return self._parent.home()
         loop = self._loop
         if loop is None:
             with self._lock:
@@ -107,15 +121,15 @@ class Portal:
         while True:
             try:
                 return future.result(_LIVENESS_CHECK)
+            except concurrent.futures.CancelledError:
+                raise _closed_meanwhile() from None
             except TimeoutError:
                 # Either the answer itself is a TimeoutError, or none came yet.
                 if future.done():
                     return future.result()
                 if not loop.is_running():
                     future.cancel()
-                    raise StoreClosedError(
-                        "the event loop that served this ended before it answered"
-                    ) from None
+                    raise _closed_meanwhile() from None
             except BaseException:
                 future.cancel()
                 raise
@@ -127,12 +141,25 @@ class Portal:
             return await fn(*args)
         if not loop.is_running():
             raise StoreClosedError("the event loop that serves this is not running")
-        return await asyncio.wrap_future(
-            asyncio.run_coroutine_threadsafe(_awaited(fn, args), loop)
-        )
+        future = asyncio.run_coroutine_threadsafe(_awaited(fn, args), loop)
+        answer = asyncio.wrap_future(future)
+        try:
+            while not answer.done():
+                await asyncio.wait((answer,), timeout=_LIVENESS_CHECK)
+                if not loop.is_running() and not future.done():
+                    raise _closed_meanwhile()
+        except BaseException:
+            answer.cancel()
+            raise
+        if answer.cancelled():
+            raise _closed_meanwhile()
+        return answer.result()
 
     def close(self) -> None:
-        """End the own loop thread, if there is one. Idempotent."""
+        """End the own loop thread, if there is one. Idempotent.
+
+        A call in progress ends with `StoreClosedError`.
+        """
         with self._lock:
             self._closed = True
             thread, stop = self._thread, self._stop
@@ -163,6 +190,10 @@ class Portal:
         self._stop = weakref.finalize(self, _stop_loop, loop)
         self._loop = loop
         return loop
+
+
+def _closed_meanwhile() -> StoreClosedError:
+    return StoreClosedError("this was closed, or its event loop ended, in mid-call")
 
 
 async def _awaited(fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:

@@ -23,6 +23,7 @@ from jskv_saver.errors import InvalidRequestError, StoreUnavailableError
 # Below the ports that systems give to outgoing connections: a client that calls a
 # dead server again and again must not end up connected to itself.
 _FIRST_PORT, _PORTS = 20_000, 12_000
+_LOCK = "jskv-server.lock"
 _KEEPER = Path(__file__).with_name("_keeper.py")
 
 
@@ -72,15 +73,37 @@ def locked(store: Path) -> Iterator[int]:
     Two servers on one store would ruin it. The lock lasts until the last process
     that inherited it has ended.
     """
-    lock = os.open(store / "jskv-server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(store / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            raise StoreUnavailableError(f"another server runs on {store}") from exc
+            pid = _marked(store)
+            who = f"another server, process {pid}," if pid else "another server"
+            how = f"stop it with `kill {pid}`" if pid else "stop it"
+            raise StoreUnavailableError(
+                f"{who} runs on {store}: {how}, use it, or give another store_dir"
+            ) from exc
         yield lock
     finally:
         os.close(lock)
+
+
+def mark(store: Path, pid: int) -> None:
+    """Say in the lock's file which server has the store."""
+    (store / _LOCK).write_text(str(pid))
+
+
+def _marked(store: Path) -> int:
+    """The server that has a store, 0 if it is not known or has ended."""
+    try:
+        pid = int((store / _LOCK).read_text())
+        os.kill(pid, 0)
+    except PermissionError:
+        return pid
+    except (OSError, ValueError):
+        return 0
+    return pid
 
 
 def config_text(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -24,6 +23,16 @@ from jskv_saver._server_process import (
     greet,
     is_free,
     locked,
+    mark,
+)
+from jskv_saver._server_rules import (
+    check_address,
+    check_listening,
+    check_login,
+    check_program,
+    check_storage,
+    make_directory,
+    store_path,
 )
 from jskv_saver.errors import InvalidRequestError, StoreUnavailableError
 
@@ -33,7 +42,6 @@ _ATTEMPTS = 5
 _READY_SECONDS = 15.0
 _LOOK_SECONDS = 0.002
 _LOG_LINES = 12
-_SAFE = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class LocalServer:
@@ -46,10 +54,11 @@ class LocalServer:
     thread. Linux and macOS.
 
     Args:
-        store_dir: Where streams are kept; it stays. None: a temporary directory.
+        store_dir: Where streams are kept; it stays. `~` is the home directory. None:
+            a temporary directory.
         port: TCP port; 0 picks a free one, which the object then keeps.
-        host: Address to listen on. Any but a loopback address opens the server to
-            the network.
+        host: IPv4 address or name to listen on. Any but a loopback address opens the
+            server to the network.
         token: Login token, of letters, digits and `._~-`; None: a random one.
         user: Log in with a user and a password instead of a token.
         password: The password of `user`.
@@ -57,7 +66,10 @@ class LocalServer:
             then `nats-server` on the path.
         detach: Leave the server running at the end of the block, or when the owner
             ends; needs `store_dir`, whose folder `local-server` then holds its
-            configuration, log and process id. `stop` inside the block still ends it.
+            configuration, log and process id. `stop` inside the block still ends it;
+            later, `kill $(cat STORE/local-server/nats-server.pid)` does. To have its
+            URL again, give `port` and `token` yourself; both are also in
+            `STORE/local-server/nats-server.conf`.
         sync_interval: `"always"`, or a time such as `"2m"` (a stock server's): how
             long an acknowledged message may be lost to a power cut.
         store_limit: Greatest size of all streams, in bytes; None: what the disk has.
@@ -89,15 +101,11 @@ class LocalServer:
     ) -> None:
         if detach and store_dir is None:
             raise InvalidRequestError("detach=True needs a store_dir that stays")
-        if (user is None) != (password is None) or (user and token):
-            raise InvalidRequestError("give user and password, or a token, or nothing")
-        for value in (token, user, password):
-            if value is not None and not _SAFE.fullmatch(value):
-                raise InvalidRequestError(
-                    "token, user and password are made of letters, digits and ._~-"
-                )
+        check_login(token, user, password)
+        check_address(host, port)
+        check_storage(sync_interval, store_limit)
         self.pid = 0
-        self._given_store = Path(store_dir).absolute() if store_dir else None
+        self._given_store = None if store_dir is None else store_path(store_dir)
         self._given_port = port
         self._port = port
         self._host = host
@@ -115,6 +123,7 @@ class LocalServer:
         self._name = f"jskv-{secrets.token_hex(6)}"
         self._home: Path | None = None
         self._keeper: Keeper | None = None
+        self._program = ""
         self._lock = threading.RLock()
         _instances.add(self)
 
@@ -154,7 +163,8 @@ class LocalServer:
         After `kill` it starts again on the same port and store.
 
         Raises:
-            InvalidRequestError: There is no nats-server program.
+            InvalidRequestError: There is no nats-server program, the host is none of
+                this machine's, or the store is a file.
             StoreUnavailableError: The port or the store is in use, or the server
                 did not start; the message ends with its log.
         """
@@ -200,10 +210,12 @@ class LocalServer:
         await asyncio.to_thread(self.__exit__)
 
     def _prepare(self) -> Keeper:
-        program = find_binary(self._binary)
+        check_listening(self._host)
+        program = self._program = find_binary(self._binary)
         if self._detach and self._given_store:
             self._home = self._given_store / "local-server"
-            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(self._given_store)
+            make_directory(self._home)
         else:
             self._home = Path(tempfile.mkdtemp(prefix="jskv-server-"))
         settings = {
@@ -213,7 +225,7 @@ class LocalServer:
             "detach": self._detach,
         }
         try:
-            self.store_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(self.store_dir)
             with locked(self.store_dir) as lock:
                 return Keeper(settings, lock)
         except BaseException:
@@ -235,6 +247,7 @@ class LocalServer:
                 # Someone else may have taken the port since it was found free.
                 lost_race = chosen and not is_free(self._host, self._port)
                 if not lost_race or attempt + 1 == _ATTEMPTS:
+                    check_program(self._program)
                     raise
             else:
                 return
@@ -265,6 +278,7 @@ class LocalServer:
                 raise StoreUnavailableError(f"nats-server did not start:\n{log}")
         greet((self._host, self._port), self._login, deadline - time.monotonic())
         self.pid = pid
+        mark(self.store_dir, pid)
 
     def _end(self, word: str) -> None:
         keeper, home = self._keeper, self._home

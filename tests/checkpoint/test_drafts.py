@@ -120,7 +120,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
         {"small": 1, "large": 2.5, "no value": f"{3:032}.5"},
         {"small": 1},
         parent="4",
-        run_id="run \ud83d",
+        run_id="run é",
         source="update",
         counters_since_delta_snapshot={"delta": (1, 2), "large": (3, 4)},
     )
@@ -129,7 +129,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
     assert record.parent == "4"
     assert record.known == ("9", "5", "3")
-    assert record.run == "run \ud83d"
+    assert record.run == "run é"
     assert record.deltas == ("delta",)
     assert record.versions == {"small": 1, "large": 2.5, "no value": f"{3:032}.5"}
     assert value_bytes(record, parts) == wanted.values

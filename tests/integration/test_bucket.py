@@ -535,7 +535,7 @@ class TestBinding:
             "storage": "file",
             "num_replicas": 1,
             "duplicate_window": 120_000_000_000,
-            "compression": "s2",
+            "compression": "none",
             "allow_direct": True,
             "deny_delete": True,
             "deny_purge": False,

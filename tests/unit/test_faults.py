@@ -48,6 +48,7 @@ CODES: dict[ApiError, type[JskvError]] = {
     ApiError.STREAM_NOT_FOUND: BucketNotFoundError,
     ApiError.WRONG_LAST_SEQUENCE: VersionConflictError,
     ApiError.NOT_ENABLED: StoreUnavailableError,
+    ApiError.REPLICAS_NOT_SUPPORTED: InvalidRequestError,
     ApiError.STORE_FAILED: StorageFullError,
     ApiError.STREAM_SEALED: UnsuitableBucketError,
     ApiError.TTL_INVALID: InvalidRequestError,

@@ -270,10 +270,16 @@ async def test_large_writes_are_shown_by_their_size() -> None:
     assert write.value.size > 600_000
     assert write.value.parts == 2
     assert write.value.missing is None
+    (row,) = (await thread_history(store, ref)).checkpoints
+    assert row.writes == 1
     parts = await store.ids("default", "wr", within=("default", "a", "", id, "task"))
     await store.delete("default", "wr", parts[0])
+    size = write.value.size
     (write,) = (await checkpoint_detail(store, ref)).writes
-    assert write.value.missing
+    assert write.value.missing == "/".join(("wr", *parts[0]))
+    assert (write.value.size, write.value.preview) == (size, "")
+    (row,) = (await thread_history(store, ref)).checkpoints
+    assert row.writes == 1
 
 
 async def test_a_missing_part_is_said_and_the_rest_is_shown() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,82 @@ def test_a_missing_certificate_is_an_error(home: Home) -> None:
     home.env["NATS_CA"] = "/nowhere/ca.pem"
     with pytest.raises(InvalidRequestError, match="nowhere"):
         home.resolve()
+
+
+@pytest.mark.parametrize(
+    ("address", "shown", "reason"),
+    [
+        ("nats://localhost:99999", "nats://localhost:99999", "its port cannot be read"),
+        ("localhost:x", "localhost:x", "its port cannot be read"),
+        ("nats://localhost:0", "nats://localhost:0", "its port is 0"),
+        ("nats://tok@h:99999", "nats://h:99999", "its port cannot be read"),
+        ("nats://u:pa/ss@h:4222", "nats://h:4222", "its port cannot be read"),
+        ("/tmp/foo.db", "/tmp/foo.db", "it names no host"),
+        ("data/foo.db", "data/foo.db", "no path"),
+        (":memory:", ":memory:", "it names no host"),
+        ("nats://", "nats://", "it names no host"),
+        ("nats://[::1", "nats://[::1", "its host cannot be read"),
+        ("nats://my host", "nats://my host", "a space"),
+        ("http://h:4222", "http://h:4222", "its scheme is 'http', not one of"),
+        ("natss://h", "natss://h", "'natss', not one of nats, tls, ws, wss"),
+        ("NATS://h", "NATS://h", "'NATS', not one of nats, tls, ws, wss"),
+    ],
+)
+@pytest.mark.parametrize("source", ["argument", "environment", "context"])
+def test_an_address_that_is_none_is_named(
+    home: Home, address: str, shown: str, reason: str, source: str
+) -> None:
+    given = [address] if source == "argument" else None
+    if source == "environment":
+        home.env["NATS_URL"] = address
+    elif source == "context":
+        home.context("c", select=True, url=address)
+    with pytest.raises(InvalidRequestError) as caught:
+        home.resolve(given)
+    text = str(caught.value)
+    assert text.startswith(f"{shown!r} is no address of a NATS server: ")
+    assert reason in text
+    assert "nats://localhost:4222" in text
+    assert "tok" not in text
+    assert "pa/" not in text
+
+
+@pytest.mark.parametrize("given", [7, Path("/tmp/foo.db"), [7], b"nats://h"])
+def test_an_address_is_text(home: Home, given: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="nats://localhost:4222"):
+        home.resolve(given)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["h", "h:4222", "nats://h", "nats://h:4222/", "nats://u:p@h", "nats://[::1]:4222"],
+)
+def test_addresses_that_are_legal(home: Home, address: str) -> None:
+    settings = home.resolve(address)
+    assert settings.servers == (address,)
+    assert not settings.secure
+
+
+def test_websockets_need_a_package_and_their_own_list(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(InvalidRequestError, match="pip install aiohttp"):
+        home.resolve("wss://h/path")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: True)
+    assert home.resolve("wss://h/path").servers == ("wss://h/path",)
+    with pytest.raises(InvalidRequestError, match="mixed"):
+        home.resolve("ws://h,nats://h")
+
+
+def test_tls_in_any_address_means_tls(home: Home) -> None:
+    settings = home.resolve("nats://a,tls://b")
+    assert settings.secure
+    context = settings.options["tls"]
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    mine = ssl.create_default_context()
+    settings = home.resolve("tls://b", tls=mine)
+    assert settings.options["tls"] is mine
+    assert home.resolve("nats://a", tls=mine).secure
+    assert "tls" not in home.resolve("nats://a").options

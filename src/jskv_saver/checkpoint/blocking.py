@@ -20,7 +20,7 @@ from langgraph.checkpoint.base import (
 
 from jskv_saver.checkpoint.config import (
     config_of,
-    parse_texts,
+    parse_ids,
     parse_thread_id,
 )
 from jskv_saver.checkpoint.core import SaverCore
@@ -78,7 +78,7 @@ class BlockingMethods(SaverCore):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `adelete_for_runs`, blocking."""
-        self._portal.run(self._pruner.delete_runs, parse_texts("run_ids", run_ids))
+        self._portal.run(self._pruner.delete_runs, parse_ids("run_ids", run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `acopy_thread`, blocking."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ from uuid import UUID
 from langchain_core.runnables import RunnableConfig
 
 from jskv_saver.errors import InvalidRequestError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_BYTES = 4096
+"""Of a segment of a document's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +70,23 @@ def parse_thread_id(thread_id: object) -> str:
     """A thread id as text; an int is its decimal text, a UUID its usual one.
 
     Raises:
-        InvalidRequestError: It is none of these.
+        InvalidRequestError: It is none of these, or cannot be stored.
     """
-    if isinstance(thread_id, int | UUID) and not isinstance(thread_id, bool):
-        return str(thread_id)
-    return _text("thread_id", thread_id)
+    return parse_id("thread_id", thread_id)
 
 
-def parse_texts(name: str, values: Sequence[str]) -> list[str]:
+def parse_id(name: str, value: object) -> str:
+    """An id as text; an int is its decimal text, a UUID its usual one.
+
+    Raises:
+        InvalidRequestError: It is none of these, or cannot be stored.
+    """
+    if isinstance(value, int | UUID) and not isinstance(value, bool):
+        return str(value)
+    return _text(name, value)
+
+
+def parse_ids(name: str, values: Sequence[str]) -> list[str]:
     """A sequence of thread or run ids as text.
 
     Raises:
@@ -80,7 +94,7 @@ def parse_texts(name: str, values: Sequence[str]) -> list[str]:
     """
     if isinstance(values, str | bytes):
         raise TypeError(f"{name} must be a sequence of ids, not a single {values!r}")
-    return [parse_thread_id(value) for value in values]
+    return [parse_id(name, value) for value in values]
 
 
 def config_of(thread: str, ns: str, id: str) -> RunnableConfig:
@@ -108,5 +122,15 @@ def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidRequestError(
             f"{name} must be text, not {type(value).__name__}: {value!r:.80}"
+        )
+    if "\0" in value or _SURROGATE.search(value):
+        raise InvalidRequestError(
+            f"{name} {value!r:.80} has a NUL or an unpaired surrogate, which cannot be "
+            "stored"
+        )
+    if len(value) * 4 > _MAX_BYTES and (size := len(value.encode())) > _MAX_BYTES:
+        raise InvalidRequestError(
+            f"{name} {value!r:.40}… has {size} UTF-8 bytes; at most {_MAX_BYTES} can "
+            "be stored"
         )
     return str(value)

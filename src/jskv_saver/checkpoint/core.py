@@ -23,8 +23,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from jskv_saver._portal import Portal, running_loop
 from jskv_saver.checkpoint.config import (
     parse_before,
+    parse_ids,
     parse_ref,
-    parse_texts,
     parse_thread_id,
 )
 from jskv_saver.checkpoint.copier import copy_thread
@@ -77,6 +77,11 @@ class SaverCore(BaseCheckpointSaver[Any]):
         for name, value in (("namespace", namespace), ("agent_id", agent_id)):
             if not isinstance(value, str) or not value:
                 raise InvalidRequestError(f"{name} must be a non-empty str: {value!r}")
+        if not isinstance(store, DocumentStore):
+            raise InvalidRequestError(
+                f"store must be a document store, not {type(store).__name__}; for an "
+                "address use JetStreamSaver.from_conn_string(...)"
+            )
         if on_conflict not in ("fork", "raise"):
             raise InvalidRequestError(
                 f"on_conflict must be 'fork' or 'raise', not {on_conflict!r}"
@@ -88,7 +93,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self._close_store = close_store
         # A store that is tied to an event loop says so, and is served there.
         portal = getattr(store, "portal", None)
-        self._portal: Portal = portal if isinstance(portal, Portal) else Portal()
+        self._portal = portal.child() if isinstance(portal, Portal) else Portal()
         self._partition = Partition(store, namespace, agent_id)
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
@@ -148,22 +153,23 @@ class SaverCore(BaseCheckpointSaver[Any]):
 
     def close(self) -> None:
         """End the saver, and its store if it is its own. Idempotent."""
-        if self._portal.closed or not self._owns_portal:
+        if self._portal.closed:
             return
         self._portal.run(self._release)
-        self._portal.close()
+        self._close_portals()
 
     async def aclose(self) -> None:
         """As `close`, to be awaited."""
-        if self._portal.closed or not self._owns_portal:
+        if self._portal.closed:
             return
         await self._portal.arun(self._release)
-        self._portal.close()
+        self._close_portals()
 
-    @property
-    def _owns_portal(self) -> bool:
-        shared = getattr(self.store, "portal", None) is self._portal
-        return self._close_store or not shared
+    def _close_portals(self) -> None:
+        self._portal.close()
+        portal = getattr(self.store, "portal", None)
+        if self._close_store and isinstance(portal, Portal):
+            portal.close()
 
     async def _release(self) -> None:
         if self._close_store:
@@ -256,7 +262,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         )
 
     async def _prune(self, thread_ids: Sequence[str], strategy: str) -> None:
-        threads = parse_texts("thread_ids", thread_ids)
+        threads = parse_ids("thread_ids", thread_ids)
         if strategy not in _STRATEGIES:
             raise InvalidRequestError(
                 f"strategy must be one of {_STRATEGIES}, not {strategy!r}"

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from jskv_saver.checkpoint.config import CheckpointRef
+from jskv_saver.checkpoint.config import CheckpointRef, parse_id
 from jskv_saver.checkpoint.increments import Fresh, Run, plan
 from jskv_saver.checkpoint.layout import (
     Entry,
@@ -160,7 +160,7 @@ def draft_of(
         scope=scope,
         id=str(id),
         parent=ref.id,
-        run=str(run) if isinstance(run, str) and run else None,
+        run=_run_id(run),
         source=source if isinstance(source, str) else None,
         deltas=tuple(sorted(name for name in counters if name not in values)),
         format=checkpoint.get("v", 1),
@@ -180,6 +180,14 @@ def _versions(versions: ChannelVersions) -> ChannelVersions:
                 f"{type(version).__name__}"
             )
     return dict(versions)
+
+
+def _run_id(run: object) -> str | None:
+    """A run's id as text, as `delete_for_runs` names it; None where it is no id."""
+    try:
+        return parse_id("run_id", run) or None
+    except InvalidRequestError:
+        return None
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.writes import PendingWrite
 from jskv_saver.document.model import Path
-from jskv_saver.errors import CorruptDocumentError
+from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
 
 _FIRST_BATCH = 32
 _LARGEST_BATCH = 512
@@ -41,14 +41,40 @@ async def channel_histories(
         channels: The channels.
 
     Raises:
+        DocumentNotFoundError: The checkpoint was removed while this was read.
         CorruptDocumentError: An ancestor that a channel still needs is not stored.
     """
+    names = await partition.names(scope)
+    target = id if id is not None else (names[-1] if names else None)
+    if target is None or target not in names:
+        return {channel: ChannelHistory() for channel in channels}
+    try:
+        return await _walk(partition, scope, names, target, channels)
+    except CorruptDocumentError:
+        records, _ = await partition.records(scope, [target])
+        if target in records:
+            raise
+        raise DocumentNotFoundError(
+            f"checkpoint {target!r} of thread {scope.thread!r} was removed while its "
+            "history was read",
+            collection=RECORDS,
+            id=scope.record(target),
+        ) from None
+
+
+async def _walk(
+    partition: Partition,
+    scope: Scope,
+    known: Sequence[str],
+    target: str,
+    channels: Sequence[str],
+) -> dict[str, ChannelHistory]:
     reader = Reader(partition)
     histories = {channel: ChannelHistory() for channel in channels}
     remaining = set(channels)
     path: list[Record] = []
     ends: list[frozenset[str]] = []
-    async for record in _ancestors(partition, scope, id):
+    async for record in _ancestors(partition, scope, known, target):
         if not remaining:
             break
         path.append(record)
@@ -100,13 +126,9 @@ async def _collect(
 
 
 async def _ancestors(
-    partition: Partition, scope: Scope, id: str | None
+    partition: Partition, scope: Scope, names: Sequence[str], target: str
 ) -> AsyncIterator[Record]:
     """The ancestors of a checkpoint, nearest first, itself left out."""
-    names = await partition.names(scope)
-    target = id if id is not None else (names[-1] if names else None)
-    if target is None:
-        return
     at_hand, _ = await partition.records(scope, [target])
     if target not in at_hand:
         return

@@ -15,7 +15,7 @@ of the parts that it refers to, 16 bytes each, and `b` its own inline bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -40,6 +40,8 @@ KNOWN: Final = 8
 """How many of the greatest ids a record names."""
 DIGEST: Final = 16
 """Bytes of a part's digest."""
+_SENDS_IN_CHANNEL: Final = 4
+"""The checkpoint format from which on sent tasks are a channel's value."""
 
 
 class Typed(NamedTuple):
@@ -149,13 +151,18 @@ class Epoch:
     """The last prune of a namespace, or its opening.
 
     Attributes:
-        known: The greatest surviving ids, greatest first.
-        dead: Ids that were to be removed.
+        known: The greatest surviving ids, greatest first; None: look at the names.
+        dead: Ids that are to be removed.
+        version: The document's version.
     """
 
-    known: tuple[str, ...]
+    known: tuple[str, ...] | None
     dead: frozenset[str]
     version: int = 0
+
+    def kills(self, record: Record) -> bool:
+        """Whether a record was to be removed; one put again afterwards was not."""
+        return record.id in self.dead and record.version < self.version
 
 
 def digest_of(content: bytes) -> bytes:
@@ -242,9 +249,11 @@ def decode_record(document: Document) -> Record:
         ) from exc
 
 
-def encode_epoch(known: Iterable[str], dead: Iterable[str] = ()) -> dict[str, Any]:
+def encode_epoch(
+    known: Sequence[str] | None, dead: Iterable[str] = ()
+) -> dict[str, Any]:
     """The document of an epoch."""
-    return {"e": _dump({"k": list(known), "d": sorted(dead)})}
+    return {"e": _dump({"k": known, "d": sorted(dead)})}
 
 
 def decode_epoch(document: Document) -> Epoch:
@@ -255,12 +264,22 @@ def decode_epoch(document: Document) -> Epoch:
     """
     try:
         layout = json.loads(document.data["e"])
-        return Epoch(tuple(layout["k"]), frozenset(layout["d"]), document.version)
+        known = layout["k"]
+        return Epoch(
+            None if known is None else tuple(known),
+            frozenset(layout["d"]),
+            document.version,
+        )
     except (KeyError, ValueError, TypeError) as exc:
         raise CorruptDocumentError(
             f"the epoch {document.id!r} is not readable: {exc!r}",
             key=key_of(RECORDS, document.id),
         ) from exc
+
+
+def had_sends(record: Record) -> bool:
+    """Whether the tasks that its parent sent are among its parent's writes."""
+    return record.format < _SENDS_IN_CHANNEL and record.parent is not None
 
 
 def is_epoch(document: Document) -> bool:

@@ -15,6 +15,7 @@ from jskv_saver.checkpoint.layout import (
     Scope,
     decode_epoch,
     decode_record,
+    greatest,
     is_epoch,
     key_of,
 )
@@ -52,10 +53,16 @@ class Partition:
         if last is None:
             return Head(0)
         if is_epoch(last):
-            return Head(last.version, decode_epoch(last).known)
+            return Head(last.version, await self.known_of(scope, decode_epoch(last)))
         record = decode_record(last)
         runs = frozenset((record.run,) if record.run else ())
         return Head(last.version, record.known, None, runs)
+
+    async def known_of(self, scope: Scope, epoch: Epoch) -> tuple[str, ...]:
+        """The greatest ids when an epoch is the newest document."""
+        if epoch.known is None:
+            return greatest(await self.names(scope))
+        return epoch.known
 
     async def names(self, scope: Scope) -> list[str]:
         """The ids of the checkpoints of a namespace, ascending."""

@@ -1,11 +1,14 @@
 """Removing checkpoints beside running writers: one protocol per namespace.
 
-1. Read the fence, the names and the records, and choose the dead.
-2. Put the epoch, fenced: it names the greatest survivors and the dead. From here on
-   no writer builds on a dead checkpoint.
-3. Purge the dead records, then their writes.
-4. Read the survivors, and purge the parts that none refers to and that are older
+1. Read the names and the records, and choose the dead.
+2. Put an epoch that names them, in place of the epoch that was read. No writer builds
+   on a dead checkpoint from here on: his fence is broken, and he reads the epoch.
+3. Read the names again. What was put meanwhile and needs a dead checkpoint spares it:
+   the epoch is put again without it.
+4. Purge the dead records at the versions seen, then their writes.
+5. Read the survivors, and purge the parts that none refers to and that are older
    than the epoch.
+6. Put an epoch that names nobody but the greatest ids, unless somebody wrote since.
 
 A crash after 2 leaves whole checkpoints or unreferenced parts; the next prune of the
 namespace finishes it.
@@ -14,8 +17,14 @@ namespace finishes it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, field
 
+from langgraph.checkpoint.serde.types import TASKS
+
+from jskv_saver.checkpoint.choosing import Choose, all_but_latest, needed, of_runs
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
@@ -23,20 +32,44 @@ from jskv_saver.checkpoint.layout import (
     RUNS,
     THREAD_COLLECTIONS,
     WRITES,
+    Epoch,
     Record,
     Scope,
     encode_epoch,
     greatest,
+    had_sends,
 )
 from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
+from jskv_saver.checkpoint.patience import persist
+from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.document.model import ANY, path_of
 from jskv_saver.errors import VersionConflictError
 
-Choose = Callable[[Mapping[str, Record]], set[str]]
-
-_MOST_DEAD = 10_000
-"""Ids that one epoch names at most, so that it fits a document."""
 _CONCURRENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What an epoch gives a prune to do.
+
+    Attributes:
+        version: The epoch's version; None: the namespace is empty.
+        dead: The records to remove.
+        lost: Ids that an earlier epoch named, whose records are gone.
+        lost_before: That epoch's version: younger writes are of a new life.
+        rest: More is dead than one epoch can name.
+    """
+
+    version: int | None
+    dead: Mapping[str, Record] = field(default_factory=dict)
+    lost: AbstractSet[str] = frozenset()
+    lost_before: int = 0
+    rest: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.dead and not self.lost
 
 
 class Pruner:
@@ -90,66 +123,162 @@ class Pruner:
 
     async def _prune(self, scope: Scope, choose: Choose) -> int | None:
         """Prune a namespace; the version of the epoch, None if nothing was there."""
-        version: int | None = None
         while True:
-            last = await self._partition.last_message(scope)
-            if last is None:
-                return version
-            records = await self._records(scope)
-            _, epoch = await self._partition.records(scope, (), epoch=True)
-            dead = choose(records)
-            unfinished = epoch.dead if epoch else frozenset()
-            dead |= unfinished & records.keys()
-            now = sorted(dead)[:_MOST_DEAD]
-            if not now and not unfinished:
-                return last.version
-            known = greatest(records.keys() - set(now))
-            try:
-                put = await self._store.put(
-                    self._namespace,
-                    RECORDS,
-                    scope.record(EPOCH),
-                    encode_epoch(known, now),
-                    if_latest=(scope.prefix, last.version),
-                )
-            except VersionConflictError:
-                await asyncio.sleep(0)
-                continue
-            version = put.version
-            self._partition.heads.forget(scope)
-            await self._remove_records(scope, {id: records[id] for id in now})
-            await self._remove_writes(scope, {*now, *unfinished}, version)
-            if len(dead) == len(now):
-                await self._remove_parts(scope, version)
-                return version
+            claim = await self._claim(scope, choose)
+            if not claim.empty:
+                await self._remove(scope, claim)
+            if not claim.rest:
+                return claim.version
 
-    async def _records(self, scope: Scope) -> dict[str, Record]:
+    async def _claim(self, scope: Scope, choose: Choose) -> _Claim:
+        """Choose the dead and name them in an epoch."""
+        claim = _Claim(None)
+
+        async def attempt() -> bool:
+            nonlocal claim
+            _, epoch = await self._partition.records(scope, (), epoch=True)
+            records = await self._records(scope)
+            if not records and not epoch:
+                return True
+            before = epoch.version if epoch else 0
+            lost = await self._lost(scope, epoch, records)
+            unfinished = {
+                id for id, record in records.items() if epoch and epoch.kills(record)
+            }
+            alive = {id: r for id, r in records.items() if id not in unfinished}
+            senders = await self._senders(scope, alive)
+            chosen = choose(alive, senders)
+            if not chosen and not unfinished and not lost:
+                claim = _Claim(before)
+                return True
+            dead = self._fitting([*sorted(unfinished), *sorted(chosen)])
+            rest = len(dead) < len(unfinished) + len(chosen)
+            try:
+                version = await self._announce(scope, dead, before)
+                # Who came before the epoch may need what it names.
+                now = await self._records(scope, records)
+                spared = needed(now, now.keys() - records.keys(), senders) & chosen
+                if spared & dead.keys():
+                    dead = {id: None for id in dead if id not in spared}
+                    version = await self._announce(scope, dead, version)
+            except VersionConflictError:
+                return False
+            claim = _Claim(
+                version, {id: records[id] for id in dead}, lost, before, rest
+            )
+            return True
+
+        await persist(attempt)
+        return claim
+
+    async def _announce(self, scope: Scope, dead: Iterable[str], before: int) -> int:
+        """Put an epoch in the place of the one that was read."""
+        # Not fenced, or a writer who never pauses would never let it through; so the
+        # greatest ids are not known.
+        put = await self._store.put(
+            self._namespace,
+            RECORDS,
+            scope.record(EPOCH),
+            encode_epoch(None, dead),
+            if_version=before,
+        )
+        self._partition.heads.forget(scope)
+        return put.version
+
+    async def _lost(
+        self, scope: Scope, epoch: Epoch | None, records: Mapping[str, Record]
+    ) -> set[str]:
+        """The dead whose records are gone, but not their writes."""
+        gone = epoch.dead - records.keys() if epoch else frozenset[str]()
+        return set(gone) & await self._written(scope) if gone else set()
+
+    async def _written(self, scope: Scope) -> set[str]:
+        """The checkpoints that have writes, whether they exist or not."""
+        found = await self._store.ids(self._namespace, WRITES, within=scope.prefix)
+        return {path_of(id)[3] for id in found}
+
+    async def _senders(self, scope: Scope, records: Mapping[str, Record]) -> set[str]:
+        """The parents of old-format records whose writes hold sent tasks."""
+        parents = {
+            record.parent
+            for record in records.values()
+            if record.parent and had_sends(record)
+        }
+        reader = Reader(self._partition)
+        names = await reader.names_of_writes(scope.thread, scope.ns) if parents else {}
+        writes = await reader.read_writes(
+            [
+                path
+                for parent in parents & records.keys()
+                for path in names.get(scope.record(parent), ())
+            ]
+        )
+        return {
+            id
+            for (_, id), stored in writes.items()
+            if any(write.channel == TASKS for write in stored)
+        }
+
+    def _fitting(self, dead: Sequence[str]) -> dict[str, None]:
+        """As many of the dead as one epoch can name."""
+        room = self._store.limits.data // 2
+        fitting: dict[str, None] = {}
+        for id in dead:
+            # As JSON may need it at most.
+            room -= 6 * len(id) + 3 if not id.isascii() else len(id) + 3
+            if room < 0:
+                break
+            fitting[id] = None
+        return fitting
+
+    async def _remove(self, scope: Scope, claim: _Claim) -> None:
+        """Remove what an epoch names, then the parts that nothing refers to."""
+        assert claim.version is not None
+        await _all(
+            self._store.delete(
+                self._namespace, RECORDS, scope.record(id), below=record.version + 1
+            )
+            for id, record in claim.dead.items()
+        )
+        bounds = dict.fromkeys(claim.dead, claim.version)
+        # Records that an earlier prune removed before it died, with their writes left.
+        bounds |= dict.fromkeys(claim.lost, claim.lost_before)
+        await self._remove_writes(scope, bounds)
+        await self._remove_parts(scope, claim.version)
+        known = greatest(await self._partition.names(scope))
+        with suppress(VersionConflictError):
+            # If somebody wrote meanwhile, his document says what is known.
+            await self._store.put(
+                self._namespace,
+                RECORDS,
+                scope.record(EPOCH),
+                encode_epoch(known),
+                if_latest=(scope.prefix, claim.version),
+            )
+
+    async def _records(
+        self, scope: Scope, at_hand: Mapping[str, Record] | None = None
+    ) -> dict[str, Record]:
+        """All records of a namespace; those at hand are not read again."""
         names = await self._partition.names(scope)
-        records: dict[str, Record] = {}
-        for at in range(0, len(names), PAGE):
-            page, _ = await self._partition.records(scope, names[at : at + PAGE])
+        records = {id: at_hand[id] for id in names if id in at_hand} if at_hand else {}
+        missing = [id for id in names if id not in records]
+        for at in range(0, len(missing), PAGE):
+            page, _ = await self._partition.records(scope, missing[at : at + PAGE])
             records.update(page)
         return records
 
-    async def _remove_records(self, scope: Scope, dead: Mapping[str, Record]) -> None:
+    async def _remove_writes(self, scope: Scope, bounds: Mapping[str, int]) -> None:
+        present = await self._written(scope)
         await _all(
             self._store.delete(
                 self._namespace,
-                RECORDS,
+                WRITES,
                 scope.record(id),
-                below=record.version + 1,
+                subtree=True,
+                below=bounds[id],
             )
-            for id, record in dead.items()
-        )
-
-    async def _remove_writes(self, scope: Scope, dead: set[str], epoch: int) -> None:
-        found = await self._store.ids(self._namespace, WRITES, within=scope.prefix)
-        present = {path_of(id)[3] for id in found}
-        await _all(
-            self._store.delete(
-                self._namespace, WRITES, scope.record(id), subtree=True, below=epoch
-            )
-            for id in present & dead
+            for id in present & bounds.keys()
         )
 
     async def _remove_parts(self, scope: Scope, epoch: int) -> None:
@@ -162,40 +291,6 @@ class Pruner:
             for id in stored
             if bytes.fromhex(path_of(id)[-1]) not in marked
         )
-
-
-def all_but_latest(records: Mapping[str, Record]) -> set[str]:
-    """All but the greatest id and what its delta channels need."""
-    if not records:
-        return set()
-    kept = max(records)
-    return records.keys() - {kept} - needed(records, [kept])
-
-
-def of_runs(runs: frozenset[str]) -> Choose:
-    """The checkpoints of some runs, but for what the others' delta channels need."""
-
-    def choose(records: Mapping[str, Record]) -> set[str]:
-        dead = {id for id, record in records.items() if record.run in runs}
-        return dead - needed(records, records.keys() - dead)
-
-    return choose
-
-
-def needed(records: Mapping[str, Record], kept: Iterable[str]) -> set[str]:
-    """The ancestors that hold the history of the delta channels of some records."""
-    found: set[str] = set()
-    visited: set[tuple[str, str]] = set()
-    for id in kept:
-        for channel in records[id].deltas:
-            parent = records[id].parent
-            while parent and parent in records and (parent, channel) not in visited:
-                visited.add((parent, channel))
-                found.add(parent)
-                if channel in records[parent].channels:
-                    break
-                parent = records[parent].parent
-    return found
 
 
 async def _all(calls: Iterable[Awaitable[None]]) -> None:

@@ -22,6 +22,7 @@ from jskv_saver.checkpoint.layout import (
     decode_epoch,
     decode_record,
     greatest,
+    had_sends,
     is_epoch,
     join,
 )
@@ -38,9 +39,8 @@ from jskv_saver.checkpoint.writes import (
     part_names,
 )
 from jskv_saver.document.model import Document, Path, Pattern, path_of
+from jskv_saver.errors import StoreUnavailableError
 
-_SENDS_IN_CHANNEL = 4
-"""The checkpoint format from which on sent tasks are a channel's value."""
 _ATTEMPTS = 8
 """How often a read starts again because what it was reading was deleted."""
 
@@ -80,19 +80,19 @@ class Reader:
 
     async def latest(self, scope: Scope) -> Loaded | None:
         """The checkpoint with the greatest id, or None."""
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            await _pause(attempt)
             last = await self._partition.last_message(scope)
             if last is None:
                 return None
             if is_epoch(last):
-                record, known = None, decode_epoch(last).known
+                record = None
+                known = await self._partition.known_of(scope, decode_epoch(last))
+                if not known:
+                    return None
             else:
                 record = decode_record(last)
                 known = record.known
-            if not known:
-                known = greatest(await self._partition.names(scope))
-                if not known:
-                    return None
             if record is None or record.id != known[0]:
                 found, _ = await self._partition.records(scope, known[:1])
                 record = found.get(known[0])
@@ -109,12 +109,13 @@ class Reader:
             if loaded is not None:
                 self._remember(loaded, last.version, known)
                 return loaded
-        return None
+        raise _overtaken(scope)
 
     async def by_id(self, scope: Scope, id: str) -> Loaded | None:
         """The checkpoint with an id, or None."""
         key = (RECORDS, scope.record(id))
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            await _pause(attempt)
             found = await self._store.get_many(
                 self._namespace, [key, *scope.writes(id)]
             )
@@ -128,7 +129,7 @@ class Reader:
                 if head and head.known:
                     self._heads.met(scope, id, head.known[0])
                 return loaded
-        return None
+        raise _overtaken(scope)
 
     def _remember(self, loaded: Loaded, fence: int, known: tuple[str, ...]) -> None:
         record, scope = loaded.record, loaded.scope
@@ -166,7 +167,7 @@ class Reader:
         ]
         if writes is None:
             reads += scope.writes(record.id)
-        if _had_sends(record):
+        if had_sends(record):
             reads += scope.writes(record.parent or "")
         parts: dict[bytes, bytes] = {}
         documents: list[Document] = list(writes or ())
@@ -276,7 +277,7 @@ class Reader:
         wanted = [
             path
             for scope, record in records
-            for id in (record.id, record.parent if _had_sends(record) else None)
+            for id in (record.id, record.parent if had_sends(record) else None)
             for path in (writes.get(scope.record(id), ()) if id else ())
         ]
         grouped = await self.read_writes(wanted)
@@ -308,9 +309,8 @@ class Reader:
         for attempt in range(_ATTEMPTS):
             if not (torn := incomplete(by_path.values())):
                 break
-            if attempt:
-                # A delete took some parts of a call that is about to store them anew.
-                await asyncio.sleep(0.001 * 2**attempt)
+            # A delete took some parts of a call that is about to store them anew.
+            await _pause(attempt)
             reads: list[tuple[str, Pattern]] = []
             for path in torn:
                 names = part_names(by_path.pop(path))
@@ -349,8 +349,17 @@ class Reader:
         return parts
 
 
-def _had_sends(record: Record) -> bool:
-    return record.format < _SENDS_IN_CHANNEL and record.parent is not None
+async def _pause(attempt: int) -> None:
+    """Before another attempt, longer each time."""
+    if attempt:
+        await asyncio.sleep(0.001 * 2**attempt)
+
+
+def _overtaken(scope: Scope) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"checkpoints of thread {scope.thread!r} were removed faster than they could "
+        "be read; read again"
+    )
 
 
 def _loaded(
@@ -364,7 +373,7 @@ def _loaded(
         return Typed(entry.kind, join(entry, record.inline, parts))
 
     sends: list[Typed] = []
-    if _had_sends(record):
+    if had_sends(record):
         sends = [
             write.value
             for write in writes.get((scope, record.parent or ""), ())

@@ -21,7 +21,7 @@ from langgraph.checkpoint.base import (
 from jskv_saver.checkpoint.blocking import BlockingMethods
 from jskv_saver.checkpoint.config import (
     config_of,
-    parse_texts,
+    parse_ids,
     parse_thread_id,
 )
 from jskv_saver.checkpoint.tuples import histories_of, next_version, tuple_of
@@ -156,9 +156,7 @@ class DocumentCheckpointSaver(BlockingMethods):
 
         Those that hold the history of a surviving checkpoint's delta channels stay.
         """
-        await self._portal.arun(
-            self._pruner.delete_runs, parse_texts("run_ids", run_ids)
-        )
+        await self._portal.arun(self._pruner.delete_runs, parse_ids("run_ids", run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes of a thread to another. Idempotent."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -27,6 +24,7 @@ from jskv_saver.checkpoint.layout import (
     join,
 )
 from jskv_saver.checkpoint.partition import Partition, missing_part
+from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.turns import Turns
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
@@ -50,8 +48,6 @@ ConflictPolicy = Literal["fork", "raise"]
 PART_SIZE = 524_288
 """Greatest size of a part in bytes, where the store allows documents that large."""
 _DOCUMENT_OVERHEAD = 4096
-_PATIENCE = 30.0
-"""Seconds for which a refused put is rebuilt on what others wrote meanwhile."""
 
 
 class Writer:
@@ -82,7 +78,7 @@ class Writer:
         """
         try:
             async with self._turns.take(draft.scope):
-                await _persist(lambda: self._put(draft, serde))
+                await persist(lambda: self._put(draft, serde))
         except UnknownOutcomeError as lost:
             self._heads.forget(draft.scope)
             # Never repeated: if it is there, it was stored; if not, it may still be.
@@ -140,7 +136,7 @@ class Writer:
         records: dict[str, Record] = {}
         if head.known:
             records, epoch = await self._partition.records(scope, [parent], epoch=True)
-            if epoch and parent in epoch.dead:
+            if epoch and parent in records and epoch.kills(records[parent]):
                 records = {}
         if parent not in records:
             # A pruned thread's oldest checkpoints need no more than they have.
@@ -174,6 +170,8 @@ class Writer:
         new, parts = lay_out(draft, base, head.known, self.part_size)
         fence = head.fence or await self._open(scope)
         writes: list[Write] = []
+        if not head.known:
+            writes.append((THREADS, scope.prefix, {}, None))
         runs = head.runs
         if draft.run and draft.run not in runs:
             runs |= {draft.run}
@@ -201,20 +199,14 @@ class Writer:
         erased by a delete that the record's own fence, "nothing is there", would not
         notice.
         """
-        stored = await self._store.put_many(
+        opened = await self._store.put(
             self._namespace,
-            [
-                (THREADS, scope.prefix, {}, None),
-                (
-                    RECORDS,
-                    scope.record(EPOCH),
-                    encode_epoch(()),
-                    (scope.prefix, 0),
-                ),
-            ],
-            exact=False,
+            RECORDS,
+            scope.record(EPOCH),
+            encode_epoch(()),
+            if_latest=(scope.prefix, 0),
         )
-        return stored[-1].version
+        return opened.version
 
     async def _is_stored(self, draft: Draft, serde: SerializerProtocol) -> bool:
         """Whether the checkpoint is there, with the same content."""
@@ -223,7 +215,7 @@ class Writer:
         record = records.get(draft.id)
         if record is None:
             return False
-        if epoch and draft.id in epoch.dead and record.version < epoch.version:
+        if epoch and epoch.kills(record):
             return False
         parts = await self._partition.parts(scope, record.digests())
         try:
@@ -277,7 +269,7 @@ class Writer:
                 version, stored = await self.task_writes(scope, id, task)
                 return False
 
-        await _persist(attempt)
+        await persist(attempt)
 
     async def _store_writes(
         self, scope: Scope, id: str, task: str, writes: list[PendingWrite], version: int
@@ -331,20 +323,6 @@ def _writer_conflict(head: Head, draft: Draft) -> WriterConflictError:
         mine=draft.id,
         theirs=current,
     )
-
-
-async def _persist(attempt: Callable[[], Awaitable[bool]]) -> None:
-    """Call until it succeeds, each time on what definitely refused it, read anew."""
-    deadline = asyncio.get_running_loop().time() + _PATIENCE
-    pause = 0.001
-    while not await attempt():
-        if asyncio.get_running_loop().time() > deadline:
-            raise VersionConflictError(
-                f"other writers were first for {_PATIENCE:.0f} seconds; nothing was "
-                "written"
-            )
-        await asyncio.sleep(pause * random.random())
-        pause = min(pause * 1.5, 0.05)
 
 
 def _alike(old: Typed, new: Typed, serde: SerializerProtocol) -> bool:

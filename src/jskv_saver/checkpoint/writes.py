@@ -212,3 +212,17 @@ def _unreadable(document: Document) -> CorruptDocumentError:
         f"the writes {document.id!r} are not readable",
         key=key_of(WRITES, document.id),
     )
+
+
+def sizes_of(document: Document) -> list[tuple[PendingWrite, int]]:
+    """The writes of a task's document without their contents, each with its size.
+
+    Raises:
+        CorruptDocumentError: The document is not one of writes.
+    """
+    layout = _layout(document)
+    task, channels, paths = document.id[-1], layout["c"], layout["t"]
+    return [
+        (PendingWrite(paths[path], task, index, channels[at], Typed(kind, b"")), length)
+        for index, at, kind, path, length in layout["w"]
+    ]

@@ -39,7 +39,7 @@ async def report(out: Console, story: Story) -> None:
     out.print(
         Text(f"The history of thread {THREAD.thread}, newest first"), style="bold"
     )
-    views.print_steps(history)
+    views.print_steps(out, history)
     out.print()
     out.print("What is in the bucket", style="bold")
     messages, size = await _stream_of(story.server.url)

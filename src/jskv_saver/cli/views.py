@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from jskv_saver.checkpoint.inspect import (
@@ -16,6 +16,32 @@ from jskv_saver.checkpoint.inspect import (
     ValueInfo,
 )
 from jskv_saver.cli.output import console, counted, shown, size_of, time_of
+from jskv_saver.cli.tables import Column, print_table
+
+_THREADS = (
+    Column("thread"),
+    Column("namespace", folds_to=9),
+    Column("agent", folds_to=12),
+    Column("checkpoints", right=True, folds_to=11),
+    # `jskv history` says it as well.
+    Column("newest checkpoint", goes=1),
+    Column("stored (UTC)", goes=2),
+)
+_STEPS = (
+    Column("checkpoint"),
+    Column("step", folds_to=5),
+    Column("writes", right=True, goes=3),
+    Column("new", right=True, goes=2),
+    Column("shared", right=True, goes=1),
+)
+_VALUE = (
+    Column("type", folds_to=7, goes=2),
+    Column("size", right=True, goes=3),
+    Column("parts", right=True, goes=1),
+    Column("value", folds_to=20),
+)
+_CHANNELS = (Column("channel"), Column("version", folds_to=12), *_VALUE)
+_WRITES = (Column("task"), Column("channel"), *_VALUE)
 
 
 def print_threads(bucket: str, threads: Sequence[ThreadInfo], total: int) -> None:
@@ -24,24 +50,23 @@ def print_threads(bucket: str, threads: Sequence[ThreadInfo], total: int) -> Non
     if not threads:
         out.print(Text.assemble("no threads in bucket ", shown(bucket)))
         return
-    table = _table("thread", "namespace", "agent")
-    table.add_column("checkpoints", justify="right")
-    table.add_column("newest checkpoint", overflow="fold")
-    table.add_column("stored (UTC)", no_wrap=True)
+    rows: list[tuple[str | Text, ...]] = []
     for info in threads:
         subgraphs = len(set(info.namespaces) - {""})
         count = str(info.checkpoints)
         if subgraphs:
             count += f" in {counted(len(info.namespaces), 'namespace')}"
-        table.add_row(
-            shown(info.ref.thread, "bold"),
-            shown(info.ref.namespace),
-            shown(info.ref.agent),
-            count,
-            "-" if info.newest_id is None else shown(info.newest_id),
-            time_of(info.newest_at),
+        rows.append(
+            (
+                shown(info.ref.thread, "bold"),
+                shown(info.ref.namespace),
+                shown(info.ref.agent),
+                count,
+                "-" if info.newest_id is None else shown(info.newest_id),
+                time_of(info.newest_at),
+            )
         )
-    out.print(table)
+    print_table(out, _THREADS, rows)
     if total > len(threads):
         out.print(f"{total - len(threads)} more: use --limit", style="dim")
 
@@ -61,21 +86,19 @@ def print_history(history: ThreadHistory) -> None:
     out.print(counted(history.total, "checkpoint") + more, style="dim")
 
 
-def print_steps(history: ThreadHistory) -> None:
+def print_steps(out: Console, history: ThreadHistory) -> None:
     """Print a short table of a history."""
-    table = _table("checkpoint", "step")
-    table.add_column("pending writes", justify="right")
-    table.add_column("new", justify="right", no_wrap=True)
-    table.add_column("shared", justify="right", no_wrap=True)
-    for info in history.checkpoints:
-        table.add_row(
+    rows = [
+        (
             shown(info.id, "yellow"),
             _step(info.source, info.step),
             str(info.writes),
             size_of(info.new_bytes),
             size_of(info.shared_bytes),
         )
-    console().print(table)
+        for info in history.checkpoints
+    ]
+    print_table(out, _STEPS, rows)
 
 
 def _lines(info: CheckpointInfo, *, with_ns: bool) -> list[Text]:
@@ -118,40 +141,35 @@ def print_checkpoint(detail: CheckpointDetail) -> None:
         ),
         soft_wrap=True,
     )
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("namespace", shown(detail.ns) if detail.ns else "the root")
-    facts.add_row("parent", "none" if detail.parent is None else shown(detail.parent))
-    facts.add_row("run", "none" if detail.run is None else shown(detail.run))
-    facts.add_row("stored", f"{time_of(detail.stored_at)} UTC")
-    facts.add_row("revision", f"{detail.version}, format {detail.format}")
-    facts.add_row("metadata", _preview(detail.metadata))
+    facts: dict[str, str | Text] = {
+        "namespace": shown(detail.ns) if detail.ns else "the root",
+        "parent": "none" if detail.parent is None else shown(detail.parent),
+        "run": "none" if detail.run is None else shown(detail.run),
+        "stored": f"{time_of(detail.stored_at)} UTC",
+        "revision": f"{detail.version}, format {detail.format}",
+        "metadata": _preview(detail.metadata),
+    }
     if detail.deltas:
-        facts.add_row("deltas", Text(", ").join(map(shown, detail.deltas)))
-    out.print(facts)
+        facts["deltas"] = Text(", ").join(map(shown, detail.deltas))
+    for name, fact in facts.items():
+        # Wrapped by the terminal, if at all: an id stays one word.
+        out.print(Text.assemble(f"{name:9}  ", fact), soft_wrap=True)
     out.print()
-    table = _table("channel", "version", "type")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("parts", justify="right")
-    table.add_column("value", overflow="fold")
+    channels: list[tuple[str | Text, ...]] = []
     for name in sorted({*detail.channels, *detail.versions}):
         version = detail.versions.get(name)
         known = Text("-") if version is None else shown(str(version))
-        table.add_row(shown(name, "cyan"), known, *_columns(detail.channels.get(name)))
-    out.print(table)
+        columns = _columns(detail.channels.get(name))
+        channels.append((shown(name, "cyan"), known, *columns))
+    print_table(out, _CHANNELS, channels)
     if detail.writes:
         out.print()
         out.print(counted(len(detail.writes), "pending write"))
-        table = _table("task", "channel", "type")
-        table.add_column("size", justify="right", no_wrap=True)
-        table.add_column("parts", justify="right")
-        table.add_column("value", overflow="fold")
-        for write in detail.writes:
-            table.add_row(
-                shown(write.task), shown(write.channel, "cyan"), *_columns(write.value)
-            )
-        out.print(table)
+        writes = [
+            (shown(write.task), shown(write.channel, "cyan"), *_columns(write.value))
+            for write in detail.writes
+        ]
+        print_table(out, _WRITES, writes)
 
 
 def _columns(value: ValueInfo | None) -> tuple[str | Text, ...]:
@@ -183,10 +201,3 @@ def _step(source: str | None, step: int | None) -> Text:
     if source is None:
         return Text("step unknown", style="dim")
     return Text.assemble(shown(source), "" if step is None else f" step {step}")
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table

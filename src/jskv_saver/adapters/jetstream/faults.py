@@ -42,6 +42,7 @@ class ApiError(IntEnum):
     STREAM_NAME_IN_USE = 10058
     STREAM_NOT_FOUND = 10059
     WRONG_LAST_SEQUENCE = 10071
+    REPLICAS_NOT_SUPPORTED = 10074
     NOT_ENABLED = 10076
     STORE_FAILED = 10077
     STREAM_SEALED = 10109
@@ -88,6 +89,9 @@ _SETTING: Final[Mapping[int, str]] = {
 }
 _INVALID: Final = frozenset(
     {ApiError.BAD_REQUEST, ApiError.INVALID_JSON, ApiError.TTL_INVALID}
+)
+_NO_JETSTREAM: Final = frozenset(
+    {ApiError.NOT_ENABLED, ApiError.NOT_ENABLED_FOR_ACCOUNT}
 )
 _TRAILING_NUMBER: Final = re.compile(r"(\d+)$")
 
@@ -142,6 +146,16 @@ def error_of(
             f"bucket {bucket!r} does not allow it: {text}",
             bucket=bucket,
             setting=setting,
+        )
+    if code == ApiError.REPLICAS_NOT_SUPPORTED:
+        return InvalidRequestError(
+            f"bucket {bucket!r} cannot have several replicas here: the server is in "
+            f"no cluster; leave replicas= out, or connect to a cluster ({text})"
+        )
+    if code in _NO_JETSTREAM:
+        return StoreUnavailableError(
+            f"no JetStream for bucket {bucket!r}: start the server with -js (in its "
+            f"configuration: jetstream {{}}), or turn it on for this account ({text})"
         )
     if code in _INVALID:
         return InvalidRequestError(f"refused by the server: {text}")

@@ -4,6 +4,7 @@
     <collection>./<ns>.d.<path…>                           other documents
     <collection>./<ns>.c                                   a collection's catalog entry
     <collection>./<ns>.t                                   its change tick
+    <collection>./<ns>.b.<path…>                           bars a late creation
     ix./<ns>.<collection>.<index>.<value token…>.<path…>   index keys
 
 Each `<…>` is one encoded token (`tokens.py`). No encoded token begins with `/`, so
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jskv_saver.adapters.jetstream.tokens import (
@@ -27,13 +27,14 @@ from jskv_saver.adapters.jetstream.tokens import (
     is_digested,
 )
 from jskv_saver.document.model import ANY, Path, Pattern
-from jskv_saver.document.names import check_namespace
+from jskv_saver.document.names import RESERVED_COLLECTIONS, check_namespace
 from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
 
-RESERVED: Final = frozenset({"cp", "wr", "bl", "th", "rn", "ls", "ad", "pn"})
+RESERVED: Final = frozenset(RESERVED_COLLECTIONS)
 """The saver's collections."""
 
 _DOCUMENT: Final = "d"
+_BAR: Final = "b"
 _CATALOG: Final = "c"
 _TICK: Final = "t"
 _INDEX: Final = "ix"
@@ -46,36 +47,6 @@ _SHORT: Final = TOKEN_LIMIT // 6 - 1
 
 KeyPath: TypeAlias = tuple[str | Digested, ...]
 """A path read from a key: segments whose text is not in the key are `Digested`."""
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentKey:
-    """What a document's key says.
-
-    Attributes:
-        namespace: The owner; `Digested` if its encoding was too long.
-        collection: The collection.
-        path: The id's segments.
-    """
-
-    namespace: str | Digested
-    collection: str | Digested
-    path: KeyPath
-
-
-@dataclass(frozen=True, slots=True)
-class IndexKey:
-    """What an index key says.
-
-    Attributes:
-        index: Name of the index.
-        values: The value tokens, see `values.value_token`.
-        path: The id of the document.
-    """
-
-    index: str | Digested
-    values: tuple[str, ...]
-    path: KeyPath
 
 
 def document_key(namespace: str, collection: str, path: Path) -> str:
@@ -153,6 +124,16 @@ def tick_key(namespace: str, collection: str) -> str:
     return f"{encode_token(collection)}./{encode_token(namespace)}.{_TICK}"
 
 
+def bar_key(document: str) -> str:
+    """The key that bars a late creation of the document with this key."""
+    return _beside(document, _BAR)
+
+
+def bar_filter(document: str) -> str:
+    """The document with this key, and its bar."""
+    return _beside(document, "*")
+
+
 def index_key(
     namespace: str, collection: str, index: str, values: Sequence[str], path: Path
 ) -> str:
@@ -172,23 +153,6 @@ def index_filter(
     if index is None:
         return front + ">"
     return front + ".".join((encode_token(index), *values, ">"))
-
-
-def parse_document_key(key: str) -> DocumentKey | None:
-    """What the key of a document says; None for a key that is no document's."""
-    tokens = key.split(".")
-    try:
-        if tokens[0] == _INDEX:
-            return None
-        if len(tokens) > 3 and tokens[1].startswith("/") and tokens[2] == _DOCUMENT:
-            return DocumentKey(
-                decode_token(tokens[1][1:]), decode_token(tokens[0]), _path(tokens[3:])
-            )
-        if len(tokens) > 2 and tokens[0] in RESERVED:
-            return DocumentKey(decode_token(tokens[1]), tokens[0], _path(tokens[2:]))
-    except ValueError:
-        return None
-    return None
 
 
 def path_of_key(key: str) -> KeyPath:
@@ -221,20 +185,6 @@ def needs_path(path: Path) -> bool:
     )
 
 
-def parse_index_key(key: str, *, width: int = 1) -> IndexKey:
-    """What an index key with `width` value tokens says.
-
-    Raises:
-        CorruptDocumentError: The key is not one of those.
-    """
-    tokens = _index_tokens(key, width)
-    values = tuple(tokens[4 : 4 + width])
-    try:
-        return IndexKey(decode_token(tokens[3]), values, _path(tokens[4 + width :]))
-    except ValueError as exc:
-        raise _not_an_index_key(key) from exc
-
-
 def split_index_key(key: str, *, width: int, tail: int = 0) -> tuple[list[str], str]:
     """The value tokens of an index key, and the key of the document it is about.
 
@@ -249,6 +199,24 @@ def split_index_key(key: str, *, width: int, tail: int = 0) -> tuple[list[str], 
     tokens = _index_tokens(key, width + tail)
     path = ".".join(tokens[4 + width : len(tokens) - tail])
     return tokens[4 : 4 + width], f"{tokens[2]}.{tokens[1]}.{_DOCUMENT}.{path}"
+
+
+def index_of_key(key: str) -> str | None:
+    """The name of the index that a key is of; None where the key has a digest only.
+
+    Raises:
+        CorruptDocumentError: The key is not an index key.
+    """
+    try:
+        name = decode_token(_index_tokens(key, 1)[3])
+    except ValueError as exc:
+        raise _not_an_index_key(key) from exc
+    return name if isinstance(name, str) else None
+
+
+def _beside(document: str, family: str) -> str:
+    collection, owner, _, path = document.split(".", 3)
+    return f"{collection}.{owner}.{family}.{path}"
 
 
 def _index_tokens(key: str, least: int) -> list[str]:

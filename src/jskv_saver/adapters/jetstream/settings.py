@@ -15,11 +15,16 @@ from typing import Any, Final
 
 from nats.aio.client import Client
 
+from jskv_saver.adapters.jetstream.addresses import check_addresses, scheme_of
 from jskv_saver.errors import InvalidRequestError
 
 DEFAULT_ADDRESS: Final = "nats://localhost:4222"
 
-_OPTIONS: Final = frozenset(signature(Client.connect).parameters) - {"self", "servers"}
+CONNECT_OPTIONS: Final = frozenset(signature(Client.connect).parameters) - {
+    "self",
+    "servers",
+}
+"""Options of `nats.connect`."""
 _IDENTITY: Final = frozenset(
     {
         "user",
@@ -74,6 +79,16 @@ class Settings:
     domain: str | None = None
     api_prefix: str | None = None
 
+    @property
+    def secure(self) -> bool:
+        """Whether nothing may be sent to a server without TLS."""
+        return self.options.get("tls") is not None or any(map(_is_tls, self.servers))
+
+    @property
+    def login(self) -> bool:
+        """Whether there is one, in the options or in an address."""
+        return bool(self.options.keys() & _IDENTITY) or _has_login(self.servers)
+
 
 def resolve(
     servers: str | Sequence[str] | None = None,
@@ -96,12 +111,12 @@ def resolve(
         environment: In the place of `os.environ`.
 
     Raises:
-        InvalidRequestError: An unknown option, or a context that is missing, damaged
-            or needs what this package has not.
+        InvalidRequestError: An unknown option, an address that is none, or a context
+            that is missing, damaged or needs what this package has not.
     """
     env = os.environ if environment is None else environment
     given = dict(options or {})
-    if unknown := sorted(given.keys() - _OPTIONS):
+    if unknown := sorted(given.keys() - CONNECT_OPTIONS):
         raise InvalidRequestError(f"nats.connect has no option {unknown}")
     addresses = _split(servers) or _split(given.pop("servers", None))
     context: Mapping[str, Any] = {}
@@ -110,13 +125,16 @@ def resolve(
         name = env.get("NATS_CONTEXT") or (None if addresses else _selected(env))
         context = _read_context(name, env) if name else {}
     addresses = addresses or _split(str(context.get("url") or "")) or (DEFAULT_ADDRESS,)
+    check_addresses(addresses)
 
     fields = {key: context[key] for key in _CONTEXT_FIELDS if context.get(key)}
     from_env = {field: env[key] for key, field in _ENVIRONMENT.items() if env.get(key)}
     fields = _merge(fields, from_env)
-    if given.keys() & _IDENTITY or any("@" in address for address in addresses):
+    if given.keys() & _IDENTITY or _has_login(addresses):
         fields = {k: v for k, v in fields.items() if k not in _IDENTITY_FIELDS}
     result = {"name": _connection_name(role), **_options_of(fields), **given}
+    if any(map(_is_tls, addresses)) and result.get("tls") is None:
+        result["tls"] = ssl.create_default_context()
     return Settings(
         addresses,
         result,
@@ -130,6 +148,14 @@ def resolve(
 _IDENTITY_FIELDS: Final = frozenset({"user", "password", "token", "creds", "nkey"})
 
 
+def _is_tls(address: str) -> bool:
+    return scheme_of(address) == "tls"
+
+
+def _has_login(addresses: Sequence[str]) -> bool:
+    return any("@" in address for address in addresses)
+
+
 def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     """One identity, not a mixture of two."""
     if upper.keys() & _IDENTITY_FIELDS:
@@ -141,6 +167,11 @@ def _split(servers: str | Sequence[str] | None) -> tuple[str, ...]:
     if servers is None:
         return ()
     texts = [servers] if isinstance(servers, str) else servers
+    if not isinstance(texts, Sequence) or not all(isinstance(t, str) for t in texts):
+        raise InvalidRequestError(
+            f"{servers!r} is no address of a NATS server: give text like "
+            f"{DEFAULT_ADDRESS!r}, or a list of such"
+        )
     parts = (part.strip() for text in texts for part in text.split(","))
     return tuple(part for part in parts if part)
 

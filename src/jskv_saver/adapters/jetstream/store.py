@@ -18,9 +18,10 @@ from jskv_saver.adapters.jetstream.declared import DeclaredPuts
 from jskv_saver.adapters.jetstream.deletes import DeclaredDeletes
 from jskv_saver.adapters.jetstream.entries import Entries
 from jskv_saver.adapters.jetstream.fences import Fences
-from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, BucketOptions
+from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, parse_options
 from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.adapters.jetstream.reserved import ReservedWrites
+from jskv_saver.adapters.jetstream.settings import CONNECT_OPTIONS
 from jskv_saver.document import paging, requests
 from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.document.declarations import parse_spec
@@ -52,8 +53,6 @@ from jskv_saver.errors import InvalidRequestError
 _RESERVE: Final = 2048
 """Bytes of a value kept free for what a document carries beside its data."""
 
-_OPTIONS: Final = frozenset(BucketOptions.__dataclass_fields__)
-
 
 class JetStreamDocumentStore:
     """A document store in a JetStream KV bucket.
@@ -71,7 +70,7 @@ class JetStreamDocumentStore:
     def __init__(
         self, nc: Client, bucket: str = DEFAULT_BUCKET, **options: Any
     ) -> None:
-        settings = BucketOptions(**options)
+        settings, _ = parse_options(options)
         self._assemble(
             Bucket(nc, bucket, settings), Portal(_loop_of(nc)), settings.timeout
         )
@@ -92,9 +91,7 @@ class JetStreamDocumentStore:
             bucket: Name of the bucket.
             **options: Fields of `BucketOptions`; all others go to `nats.connect`.
         """
-        of_bucket = {name: options[name] for name in options if name in _OPTIONS}
-        connect = {name: options[name] for name in options if name not in _OPTIONS}
-        settings = BucketOptions(**of_bucket)
+        settings, connect = parse_options(options, CONNECT_OPTIONS)
         store = cls.__new__(cls)
         store._assemble(
             Bucket(url, bucket, settings, connect=connect), Portal(), settings.timeout

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from nats.aio.msg import Msg
@@ -67,7 +68,10 @@ class Writes:
         self.features: Features | None = None
 
     def max_value(self, key: str) -> int:
-        """Bytes that a value under this key may have, whatever its conditions."""
+        """Bytes that a value under this key may have, with conditions and a TTL.
+
+        A condition may name a filter twice as long as the key, or of 900 bytes.
+        """
         room = _HEADER_ROOM + 2 * (len(self._api.keys) + max(len(key), KEY_LIMIT // 8))
         return self._max_message() - room
 
@@ -113,6 +117,7 @@ class Writes:
                 sequence = await self._fast(messages[first:last], puts[first:last])
             except UnsuitableBucketError:
                 # The setting was taken away; nothing of this window is stored.
+                self.features = replace(features, fast=False)
                 rest = await self._puts(puts[first:], relaxed=relaxed)
                 return [*revisions, *rest]
             revisions.extend(0 for _ in range(last - first - 1))

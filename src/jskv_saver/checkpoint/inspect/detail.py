@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import ChannelVersions
 
 from jskv_saver.checkpoint.inspect.history import source_and_step
 from jskv_saver.checkpoint.inspect.preview import is_encrypted, preview
-from jskv_saver.checkpoint.inspect.reading import read, record_paths, written
+from jskv_saver.checkpoint.inspect.reading import read, record_paths
 from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import (
     PARTS,
@@ -23,7 +23,12 @@ from jskv_saver.checkpoint.layout import (
     key_of,
 )
 from jskv_saver.checkpoint.partition import scope_of
-from jskv_saver.checkpoint.writes import PendingWrite, decode_writes, part_names
+from jskv_saver.checkpoint.writes import (
+    PendingWrite,
+    decode_writes,
+    part_names,
+    sizes_of,
+)
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import (
@@ -247,15 +252,14 @@ def _writes(documents: Sequence[Document], limit: int) -> tuple[WriteInfo, ...]:
         names, missing = part_names(task), None
         parts = {name: by_path.get((*path, name)) for name in names}
         try:
-            writes = decode_writes(task, {n: p for n, p in parts.items() if p})
+            whole = decode_writes(task, {n: p for n, p in parts.items() if p})
+            writes = [(write, len(write.value.content)) for write in whole]
         except CorruptDocumentError as exc:
-            writes, missing = written(task), exc.key
-        for write in writes:
+            writes, missing = sizes_of(task), exc.key
+        for write, size in writes:
             kind, content = write.value
-            text = (
-                "" if missing else preview(kind, content[:_OPENED], limit, len(content))
-            )
-            value = ValueInfo(kind, len(content), len(names), text, missing)
+            text = "" if missing else preview(kind, content[:_OPENED], limit, size)
+            value = ValueInfo(kind, size, len(names), text, missing)
             info = WriteInfo(write.task, write.path, write.idx, write.channel, value)
             shown.append((write, info))
     shown.sort(key=lambda pair: pair[0].sort_key)

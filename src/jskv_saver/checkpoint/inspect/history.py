@@ -12,7 +12,6 @@ from jskv_saver.checkpoint.inspect.reading import (
     RECORD_SEGMENTS,
     read,
     record_paths,
-    written,
 )
 from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import (
@@ -25,6 +24,7 @@ from jskv_saver.checkpoint.layout import (
     join,
 )
 from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.writes import sizes_of
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.document.port import DocumentStore
 
@@ -149,7 +149,7 @@ async def _write_counts(
     ]
     counts: dict[Path, int] = {}
     for path, document in (await read(store, namespace, tasks)).items():
-        counts[path[:4]] = counts.get(path[:4], 0) + len(written(document))
+        counts[path[:4]] = counts.get(path[:4], 0) + len(sizes_of(document))
     return counts
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
 from jskv_saver.checkpoint.layout import EPOCH, RECORDS
 from jskv_saver.checkpoint.partition import PAGE
-from jskv_saver.checkpoint.writes import PendingWrite, decode_writes
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.document.port import DocumentStore
 
@@ -44,28 +42,3 @@ async def read(
         page = await store.get_many(namespace, wanted[at : at + PAGE])
         found.update((path_of(id), document) for (_, id), document in page.items())
     return found
-
-
-class _Nothing(Mapping[str, Document]):
-    """Parts of writes that are not read: each is there and empty."""
-
-    def __getitem__(self, name: str) -> Document:
-        return Document(name, {"b": b""}, 0, _LONG_AGO, _LONG_AGO)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
-
-
-def written(document: Document) -> list[PendingWrite]:
-    """The writes of a task, without content that is in parts.
-
-    Raises:
-        CorruptDocumentError: The document is not one of writes.
-    """
-    return decode_writes(document, _Nothing())

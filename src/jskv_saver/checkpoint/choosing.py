@@ -1,0 +1,62 @@
+"""Which checkpoints a prune may remove: never what a survivor needs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+from jskv_saver.checkpoint.layout import Record, had_sends
+
+Choose = Callable[[Mapping[str, Record], AbstractSet[str]], set[str]]
+"""From all records, and the ids whose writes hold sent tasks, the ids to remove."""
+
+
+def all_but_latest(
+    records: Mapping[str, Record], senders: AbstractSet[str]
+) -> set[str]:
+    """All but the greatest id and what it needs."""
+    if not records:
+        return set()
+    kept = max(records)
+    return records.keys() - {kept} - needed(records, [kept], senders)
+
+
+def of_runs(runs: frozenset[str]) -> Choose:
+    """The checkpoints of some runs, but for what the others need."""
+
+    def choose(records: Mapping[str, Record], senders: AbstractSet[str]) -> set[str]:
+        dead = {id for id, record in records.items() if record.run in runs}
+        return dead - needed(records, records.keys() - dead, senders)
+
+    return choose
+
+
+def needed(
+    records: Mapping[str, Record], kept: Iterable[str], senders: AbstractSet[str]
+) -> set[str]:
+    """The ancestors without which some records could not be given whole.
+
+    Those that hold the history of their delta channels; and, of checkpoints of a
+    format before 4, a parent whose writes hold tasks that were sent.
+
+    Args:
+        records: All records.
+        kept: The ids of those that stay.
+        senders: The ids whose writes hold sent tasks.
+    """
+    found: set[str] = set()
+    visited: set[tuple[str, str]] = set()
+    for id in kept:
+        record = records[id]
+        while had_sends(record) and record.parent in senders & records.keys():
+            found.add(record.parent)
+            record = records[record.parent]
+        for channel in records[id].deltas:
+            parent = records[id].parent
+            while parent and parent in records and (parent, channel) not in visited:
+                visited.add((parent, channel))
+                found.add(parent)
+                if channel in records[parent].channels:
+                    break
+                parent = records[parent].parent
+    return found
