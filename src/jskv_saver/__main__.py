@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from jskv_saver.errors import JskvError
@@ -9,6 +10,21 @@ from jskv_saver.errors import JskvError
 
 def main() -> None:
     """Run the command line; exit 1 with one line on an error, 2 on wrong usage."""
+    try:
+        try:
+            _run()
+        finally:
+            # A reader that is gone is noticed here, and not after the last line.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads this has seen enough, as `head` has.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+        sys.exit(1)
+
+
+def _run() -> None:
     try:
         from jskv_saver.cli.app import app
         from jskv_saver.cli.output import failed

@@ -70,8 +70,9 @@ class JetStreamSaver(DocumentCheckpointSaver):
         """A saver with a connection of its own, made on first use.
 
         Args:
-            conn_string: The server's URL, e.g. `nats://localhost:4222`; None: as the
-                environment and the NATS context say, else localhost:4222.
+            conn_string: The server's URL, e.g. `nats://localhost:4222`, or `tls://…`
+                for one with TLS; several with commas. None: as the environment and
+                the NATS context say, else localhost:4222.
             namespace: The owner: a module, an application.
             agent_id: A stable name of the graph.
             serde: The serialiser; LangGraph's default if None.
@@ -83,6 +84,10 @@ class JetStreamSaver(DocumentCheckpointSaver):
         Returns:
             A saver that is not connected yet: use it as it is, or enter it with
             `with` or `async with`, which closes it at the end.
+
+        Raises:
+            InvalidRequestError: The URL, or an option, is none; the message says what
+                is legal.
         """
         store = JetStreamDocumentStore.from_conn_string(
             conn_string, bucket=bucket, **options

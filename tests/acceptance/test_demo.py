@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import select
@@ -12,12 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from jskv_saver.cli import demo, demo_story
 from jskv_saver.cli.demo_process import DemoFailedError
+from jskv_saver.cli.demo_story import Story
 from jskv_saver.errors import JskvError
 
 COMMAND = [sys.executable, "-m", "jskv_saver"]
@@ -83,7 +87,7 @@ def test_the_demo_shows_what_it_promises() -> None:
         "and nothing else",
         "+ messages: ai: Your 89 EUR are on their way back to you.",
         "All 18 checks hold",
-        "nats kv ls jskv",
+        f"{sys.executable} -m jskv_saver demo --keep",
     ):
         assert text in done.stdout
     assert done.stdout.count("kill -9") == 2
@@ -99,19 +103,11 @@ def test_the_demo_shows_what_it_promises() -> None:
         ("demo_worker.open_saver = lambda url: InMemorySaver()", "no bucket"),
         # Does not store what finished nodes wrote.
         ("JetStreamSaver.aput_writes = nothing", "did not come to NATS"),
-        # Forgets on reading what finished nodes wrote.
-        ("JetStreamSaver.aget_tuple = without_writes", "only check_policy left"),
-        # Finds an older state.
-        ("JetStreamSaver.aget_tuple = parent_of", "does not"),
-        # Leaves files behind.
-        ("open('state.db', 'w').close()", "no file behind"),
-        # Runs a node that had ended once more.
-        ("demo_worker.Reporter._count = twice", "started once, finished once"),
         # Dies by itself.
         ("demo_worker.build = lambda *_: 1 / 0", "ended before it was .*division"),
     ],
 )
-async def test_the_demo_fails_when_something_is_wrong(
+async def test_the_demo_fails_with_a_saver_that_does_not_save(
     damage: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo_story, "_PATIENCE", 1.0)
@@ -122,26 +118,8 @@ async def test_the_demo_fails_when_something_is_wrong(
         from jskv_saver import JetStreamSaver
         from jskv_saver.cli import demo_worker
 
-        read = JetStreamSaver.aget_tuple
-        count = demo_worker.Reporter._count
-
         async def nothing(*_, **__):
             pass
-
-        async def without_writes(self, config):
-            found = await read(self, config)
-            return found and found._replace(pending_writes=[])
-
-        async def parent_of(self, config):
-            found = await read(self, config)
-            if found and found.parent_config:
-                return await read(self, found.parent_config)
-            return found
-
-        def twice(self, node, what):
-            count(self, node, what)
-            if node == "propose":
-                count(self, node, what)
 
         """)
         + damage
@@ -150,6 +128,119 @@ async def test_the_demo_fails_when_something_is_wrong(
     out = Console(file=io.StringIO())
     with pytest.raises((JskvError, DemoFailedError), match=message):
         await demo.run(out, command=[sys.executable, str(script)])
+
+
+# -- what else could be wrong, told by processes that only talk ------------------------
+
+FOUND = {"event": "found", "checkpoint": "7", "next": ["check_policy"]}
+WAITING = {"event": "waiting", "next": ["ask_person"], "asks": ["?"], "state": {"a": 1}}
+ENDED = {"event": "ended", "next": [], "asks": [], "state": {"a": 2}}
+
+
+def _story(folder: Path, *events: dict[str, Any]) -> Story:
+    """A story whose processes report these events, and wait where they were told to."""
+    lines = "\n".join(map(json.dumps, events))
+    end = "" if ENDED in events else "sys.stdin.read()"
+    script = f"import sys; print({lines!r}, flush=True); {end}"
+    server: Any = SimpleNamespace(url="nats://none", store_dir=folder / "store")
+    command = [sys.executable, "-S", "-c", script]
+    return Story(Console(file=io.StringIO()), server, command)
+
+
+def _tally(*, left_out: str = "", added: str = "") -> str:
+    lines = [
+        f"{process} {node} {what}"
+        for process, nodes in enumerate(
+            [
+                ["read", "check_order", "check_policy"],
+                ["check_policy", "propose", "ask_person"],
+                ["ask_person", "pay", "answer"],
+            ]
+        )
+        for node in nodes
+        for what in ("started", "finished")
+    ]
+    # Killed, and asked.
+    unfinished = {"0 check_policy finished", "1 ask_person finished", left_out}
+    return "\n".join([line for line in lines if line not in unfinished] + [added])
+
+
+async def test_the_second_process_must_find_what_is_stored(tmp_path: Path) -> None:
+    stored: Any = SimpleNamespace(id="7")
+    story = _story(tmp_path, FOUND, WAITING)
+    await story._die_while_waiting(stored)
+    assert story.checks == 3
+
+
+@pytest.mark.parametrize(
+    ("found", "waiting", "message"),
+    [
+        # Forgets on reading what finished nodes wrote.
+        ({"next": ["check_order", "check_policy"]}, {}, "only check_policy left"),
+        # Finds another checkpoint.
+        ({"checkpoint": "6"}, {}, "only check_policy left"),
+        ({}, {"next": ["pay"]}, "it asks"),
+        ({}, {"asks": ["?", "?"]}, "it asks"),
+    ],
+)
+async def test_the_second_process_finds_something_else(
+    found: dict[str, Any], waiting: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    stored: Any = SimpleNamespace(id="7")
+    story = _story(tmp_path, FOUND | found, WAITING | waiting)
+    with pytest.raises(DemoFailedError, match=message):
+        await story._die_while_waiting(stored)
+
+
+@pytest.mark.parametrize(
+    ("found", "ended", "message"),
+    [
+        ({}, {}, None),
+        # Finds an older state.
+        ({"state": {"a": 0}}, {}, "exactly the state"),
+        ({}, {"next": ["answer"]}, "comes to its end"),
+    ],
+)
+async def test_the_third_process_must_find_the_state_of_the_second(
+    found: dict[str, Any], ended: dict[str, Any], message: str | None, tmp_path: Path
+) -> None:
+    end = ENDED | ended
+    story = _story(tmp_path, WAITING | {"event": "found"} | found, end, ENDED)
+    story.before = WAITING
+    if message is None:
+        await story._finish()
+        assert story.checks == 2
+        return
+    with pytest.raises(DemoFailedError, match=message):
+        await story._finish()
+
+
+@pytest.mark.parametrize(
+    ("tally", "left", "message"),
+    [
+        (_tally(), None, None),
+        # Runs a node that had ended once more.
+        (_tally(added="1 propose started"), None, "propose: started once"),
+        (_tally(added="2 pay finished"), None, "pay: started once, finished once"),
+        (_tally(left_out="2 answer finished"), None, "answer: started once"),
+        (_tally(added="3 other started"), None, "three processes"),
+        # Leaves files behind.
+        (_tally(), "state.db", "no file behind"),
+    ],
+)
+def test_what_ran_is_counted(
+    tally: str, left: str | None, message: str | None, tmp_path: Path
+) -> None:
+    story = _story(tmp_path)
+    story.tally.write_text(tally)
+    if left is not None:
+        (story.left_by_workers / left).touch()
+    if message is None:
+        story._count_runs()
+        assert story.checks == 9
+        return
+    with pytest.raises(DemoFailedError, match=message):
+        story._count_runs()
 
 
 def test_a_failure_is_one_line_and_exit_code_1() -> None:
@@ -184,14 +275,19 @@ def test_no_process_stays_behind(number: signal.Signals) -> None:
 def test_a_kept_server_can_be_looked_at() -> None:
     with _demo("--keep") as process:
         output = _read_until(process, "nats kv ls")
-        lines = [line.split() for line in output.splitlines()]
-        commands = [words[1:] for words in lines if words[:1] == ["jskv"]]
-        assert [words[0] for words in commands] == ["threads", "history", "show"]
-        for words in commands:
-            done = subprocess.run(
-                [*COMMAND, *words], capture_output=True, text=True, check=True
-            )
-            assert "refund-4711" in done.stdout
+        assert "the NATS command line, a separate program" in output
+        commands = [line for line in output.splitlines() if " -m jskv_saver " in line]
+        assert [line.split()[3] for line in commands] == ["threads", "history", "show"]
+        # As pasted, and somewhere else; the others are tests of the commands.
+        done = subprocess.run(
+            commands[0],
+            shell=True,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "refund-4711" in done.stdout
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         _until(lambda: not any(map(_alive, _processes(output))))

@@ -125,6 +125,41 @@ async def test_a_prune_after_one_that_crashed_finishes_it_and_keeps_a_latest(
     assert not await other.store.ids("default", "wr", within=("default", "t"))
 
 
+async def test_nobody_builds_on_what_an_epoch_has_named(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Read while it is still there, and continued when its parts are about to go."""
+    text = "x" * 1000
+    await put(saver, "1", {"text": text}, run_id="r1")
+    await put(saver, "2", {"text": text + "2"}, parent="1", run_id="r2")
+    remove_records, remove_parts = Pruner._remove_records, Pruner._records
+    latest: list[str] = []
+
+    async def read_first(pruner: Pruner, *what: Any) -> None:
+        found = await other.aget_tuple(at())
+        assert found
+        latest.append(found.checkpoint["id"])
+        await remove_records(pruner, *what)
+        monkeypatch.setattr(Pruner, "_records", mark_then_write)
+
+    async def mark_then_write(pruner: Pruner, *what: Any) -> Any:
+        monkeypatch.setattr(Pruner, "_records", remove_parts)
+        survivors = await remove_parts(pruner, *what)
+        await put(other, "3", {"text": text + "23"}, parent="2")
+        return survivors
+
+    monkeypatch.setattr(Pruner, "_remove_records", read_first)
+    await saver.adelete_for_runs(["r2"])
+    assert latest == ["1"]
+    for each in (saver, other):
+        found = await each.aget_tuple(at("3"))
+        assert found
+        assert found.checkpoint["channel_values"] == {"text": text + "23"}
+        assert await listed(each) == ["3", "1"]
+
+
 async def test_writes_that_a_crashed_prune_left_are_removed(
     saver: DocumentCheckpointSaver,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,122 +1,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from operator import add
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
 
 import nats
-import pytest
-from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, interrupt
+from tests.integration.commands import Fill, Run
 
-from jskv_saver import JetStreamDocumentStore, JetStreamSaver
-from jskv_saver.__main__ import main
+from jskv_saver import JetStreamDocumentStore
 
 HOSTILE = "\x1b[31mred\n[bold]x[/bold] :smile:\u202e\x07"
 ESCAPED = r"\x1b[31mred\n[bold]x[/bold] :smile:\u202e\x07"
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
-
-
-class State(TypedDict):
-    log: Annotated[list[str], add]
-
-
-@pytest.fixture
-def run(
-    nats_url: str,
-    bucket: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Run:
-    monkeypatch.setenv("NATS_URL", nats_url)
-
-    def run(*args: str, bucket: str = bucket) -> Result:
-        monkeypatch.setattr(sys, "argv", ["jskv", *args, "--bucket", bucket])
-        code = 0
-        try:
-            main()
-        except SystemExit as exc:
-            code = exc.code if isinstance(exc.code, int) else 1
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture
-def fill(nats_url: str, bucket: str) -> Callable[..., None]:
-    """Run a graph up to its interrupt, or put one checkpoint with given values."""
-
-    async def ran(thread: str, resume: bool, **saver: Any) -> None:
-        async with JetStreamSaver.from_conn_string(
-            nats_url, bucket=bucket, **saver
-        ) as keeper:
-            builder = StateGraph(State)
-            builder.add_node("begin", lambda _: {"log": ["begun " + "x" * 900]})
-            builder.add_node("ask", lambda _: {"log": [interrupt("really?")]})
-            builder.add_edge(START, "begin")
-            builder.add_edge("begin", "ask")
-            builder.add_edge("ask", END)
-            graph = builder.compile(checkpointer=keeper)
-            config: Any = {"configurable": {"thread_id": thread}}
-            await graph.ainvoke({"log": ["input"]}, config)
-            if resume:
-                await graph.ainvoke(Command(resume="yes"), config)
-
-    async def put(thread: str, values: dict[str, Any], ns: str, **saver: Any) -> None:
-        async with JetStreamSaver.from_conn_string(
-            nats_url, bucket=bucket, **saver
-        ) as keeper:
-            checkpoint = empty_checkpoint()
-            checkpoint["channel_values"] = values
-            checkpoint["channel_versions"] = dict.fromkeys(values, 1)
-            config: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ns}}
-            await keeper.aput(
-                config,
-                checkpoint,
-                {"source": "loop", "step": 1},
-                dict.fromkeys(values, 1),
-            )
-
-    def fill(
-        thread: str,
-        *,
-        resume: bool = False,
-        values: dict[str, Any] | None = None,
-        ns: str = "",
-        **saver: Any,
-    ) -> None:
-        if values is None:
-            asyncio.run(ran(thread, resume, **saver))
-        else:
-            asyncio.run(put(thread, values, ns, **saver))
-
-    return fill
-
-
-Fill = Callable[..., None]
 
 
 def test_threads_of_all_namespaces_and_agents(run: Run, fill: Fill) -> None:
@@ -274,44 +171,6 @@ def test_encrypted_values_are_said_to_be(run: Run, fill: Fill) -> None:
     assert "step unknown" in run("history", "t").out
 
 
-@pytest.mark.parametrize("command", ["history", "show"])
-def test_a_missing_thread_is_an_error(command: str, run: Run, fill: Fill) -> None:
-    fill("t")
-    result = run(command, "no such thread")
-    assert result == Result(1, "", "jskv: there is no thread 'no such thread' here\n")
-
-
-def test_a_missing_checkpoint_is_an_error(run: Run, fill: Fill) -> None:
-    fill("t")
-    result = run("show", "t", "nope")
-    assert result == Result(1, "", "jskv: thread 't' has no checkpoint 'nope'\n")
-
-
-def test_one_thread_id_in_two_places_must_be_told_apart(run: Run, fill: Fill) -> None:
-    fill("t", namespace="one")
-    fill("t", namespace="two")
-    result = run("history", "t")
-    assert result.code == 1
-    assert "namespace 'one' agent 'default', namespace 'two'" in result.err
-    assert run("history", "t", "--namespace", "two").code == 0
-
-
-@pytest.mark.parametrize("command", [["threads"], ["history", "t"], ["show", "t"]])
-def test_a_missing_bucket_is_an_error_and_is_never_made(
-    command: list[str], run: Run, nats_url: str, bucket: str
-) -> None:
-    result = run(*command)
-    assert result == Result(1, "", f"jskv: there is no bucket '{bucket}'\n")
-
-    async def streams() -> list[str]:
-        client = await nats.connect(nats_url)
-        infos = await client.jetstream().streams_info()
-        await client.close()
-        return [info.config.name or "" for info in infos]
-
-    assert f"KV_{bucket}" not in asyncio.run(streams())
-
-
 def test_reading_writes_nothing(
     run: Run, fill: Fill, nats_url: str, bucket: str
 ) -> None:
@@ -326,72 +185,6 @@ def test_reading_writes_nothing(
     for command in (["threads"], ["history", "t"], ["show", "t"]):
         assert run(*command).code == 0
     assert asyncio.run(last()) == before
-
-
-def test_no_server_is_an_error(run: Run) -> None:
-    result = run("threads", "--server", "nats://127.0.0.1:1")
-    assert result.code == 1
-    assert result.err.startswith("jskv: no NATS server at nats://127.0.0.1:1")
-    assert result.err.count("\n") == 1
-
-
-def test_wrong_usage_exits_with_2(run: Run) -> None:
-    assert run("no-such-command").code == 2
-    assert run("threads", "--limit", "-1").code == 2
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for argument in ("version", "--version"):
-        done = subprocess.run(
-            [sys.executable, "-m", "jskv_saver", argument],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.count(".") == 2
-
-
-def test_without_its_extra_the_command_says_how_to_install_it() -> None:
-    script = """
-import sys
-sys.modules["typer"] = None
-from jskv_saver.__main__ import main
-main()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr == (
-        "jskv: the command line needs typer; install it with: "
-        'pip install "jskv-saver[cli]"\n'
-    )
-
-
-def test_only_the_demo_needs_langgraph() -> None:
-    script = """
-import sys
-sys.modules["langgraph.graph"] = None
-sys.argv = ["jskv", sys.argv[1]]
-from jskv_saver.__main__ import main
-main()
-"""
-
-    def run(command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", script, command],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    assert run("version").returncode == 0
-    demo = run("demo")
-    assert demo.returncode == 1
-    assert demo.stderr == (
-        "jskv: the demo needs langgraph; install it with: "
-        'pip install "jskv-saver[demo]"\n'
-    )
 
 
 def test_types_of_the_user_are_never_imported(

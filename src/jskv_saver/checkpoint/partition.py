@@ -59,9 +59,12 @@ class Partition:
         return Head(last.version, record.known, None, runs)
 
     async def known_of(self, scope: Scope, epoch: Epoch) -> tuple[str, ...]:
-        """The greatest ids when an epoch is the newest document."""
+        """The greatest ids when an epoch is the newest document.
+
+        The dead may still be there; as nothing was put since, none is alive again.
+        """
         if epoch.known is None:
-            return greatest(await self.names(scope))
+            return greatest(set(await self.names(scope)) - epoch.dead)
         return epoch.known
 
     async def names(self, scope: Scope) -> list[str]:

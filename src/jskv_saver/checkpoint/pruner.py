@@ -234,12 +234,7 @@ class Pruner:
     async def _remove(self, scope: Scope, claim: _Claim) -> None:
         """Remove what an epoch names, then the parts that nothing refers to."""
         assert claim.version is not None
-        await _all(
-            self._store.delete(
-                self._namespace, RECORDS, scope.record(id), below=record.version + 1
-            )
-            for id, record in claim.dead.items()
-        )
+        await self._remove_records(scope, claim.dead)
         bounds = dict.fromkeys(claim.dead, claim.version)
         # Records that an earlier prune removed before it died, with their writes left.
         bounds |= dict.fromkeys(claim.lost, claim.lost_before)
@@ -267,6 +262,14 @@ class Pruner:
             page, _ = await self._partition.records(scope, missing[at : at + PAGE])
             records.update(page)
         return records
+
+    async def _remove_records(self, scope: Scope, dead: Mapping[str, Record]) -> None:
+        await _all(
+            self._store.delete(
+                self._namespace, RECORDS, scope.record(id), below=record.version + 1
+            )
+            for id, record in dead.items()
+        )
 
     async def _remove_writes(self, scope: Scope, bounds: Mapping[str, int]) -> None:
         present = await self._written(scope)

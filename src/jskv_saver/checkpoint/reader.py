@@ -21,7 +21,6 @@ from jskv_saver.checkpoint.layout import (
     Typed,
     decode_epoch,
     decode_record,
-    greatest,
     had_sends,
     is_epoch,
     join,
@@ -96,18 +95,21 @@ class Reader:
             if record is None or record.id != known[0]:
                 found, _ = await self._partition.records(scope, known[:1])
                 record = found.get(known[0])
+            # Removed without an epoch (by hand): look what is left, and build on
+            # nothing, for it may be about to be removed.
+            is_head = record is not None
             if record is None:
-                # The head was removed without an epoch: look what is left.
-                known = greatest(await self._partition.names(scope))
-                if not known:
+                names = await self._partition.names(scope)
+                if not names:
                     return None
-                found, _ = await self._partition.records(scope, known[:1])
-                record = found.get(known[0])
+                found, _ = await self._partition.records(scope, names[-1:])
+                record = found.get(names[-1])
                 if record is None:
                     continue
             loaded = await self._with_contents(scope, record)
             if loaded is not None:
-                self._remember(loaded, last.version, known)
+                if is_head:
+                    self._remember(loaded, last.version, known)
                 return loaded
         raise _overtaken(scope)
 

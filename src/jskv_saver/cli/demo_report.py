@@ -15,7 +15,7 @@ from jskv_saver import JetStreamDocumentStore
 from jskv_saver.checkpoint.inspect import thread_history
 from jskv_saver.cli import views
 from jskv_saver.cli.demo_story import THREAD, Story
-from jskv_saver.cli.output import counted, size_of
+from jskv_saver.cli.output import command, counted, size_of
 
 _COLLECTIONS = {
     "cp": "checkpoints, and one message that opens the thread",
@@ -60,20 +60,27 @@ async def report(out: Console, story: Story) -> None:
 
 
 def say_what_next(out: Console, url: str | None) -> None:
-    """Print what to try, on the kept server if there is one."""
+    """Print what to try: how to keep the server, or how to look at the kept one."""
+    jskv = command()
     out.print()
     if url is None:
-        out.print("To look inside: jskv demo --keep, or with a server of yours:")
-    else:
-        out.print("The server stays until Ctrl-C. In another terminal:")
-    server = "" if url is None else f" --server {url}"
-    for command in (
-        f"jskv threads{server}",
-        f"jskv history {THREAD.thread}{server}",
-        f"jskv show {THREAD.thread}{server}",
-        f"nats kv ls jskv{server}",
-    ):
-        out.print(Text(f"   {command}"), soft_wrap=True)
+        out.print("To look inside, keep the server at the end:")
+        _print_commands(out, f"{jskv} demo --keep")
+        return
+    out.print("The server stays until Ctrl-C. In another terminal:")
+    _print_commands(
+        out,
+        f"{jskv} threads --server {url}",
+        f"{jskv} history {THREAD.thread} --server {url}",
+        f"{jskv} show {THREAD.thread} --server {url}",
+    )
+    out.print("With the NATS command line, a separate program:")
+    _print_commands(out, f"nats kv ls jskv --server {url}")
+
+
+def _print_commands(out: Console, *commands: str) -> None:
+    for line in commands:
+        out.print(Text(f"   {line}"), soft_wrap=True)
 
 
 async def _stream_of(url: str) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
+import shutil
 import sys
 from datetime import UTC, datetime
 from typing import Any, NoReturn
@@ -57,6 +59,17 @@ def size_of(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """A number of things."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def command() -> str:
+    """How a shell calls this program: by its path, unless `jskv` finds the same."""
+    running = os.path.abspath(sys.argv[0])
+    if os.path.basename(running) != "jskv" or not os.access(running, os.X_OK):
+        return f"{shlex.quote(sys.executable)} -m jskv_saver"
+    found = shutil.which("jskv")
+    if found and os.path.samefile(found, running):
+        return "jskv"
+    return shlex.quote(running)
 
 
 def failed(error: Exception) -> NoReturn:

@@ -56,6 +56,7 @@ def print_table(
             break
         left.remove(at)
         hidden.append(columns[at].name)
+    widths = _widened(least, wanted, left, width)
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
     for at in left:
         column = columns[at]
@@ -65,12 +66,12 @@ def print_table(
             justify=justify,
             no_wrap=column.folds_to is None,
             overflow="fold",
-            min_width=least[at],
+            width=widths[at],
         )
     for row in rows:
         table.add_row(*(row[at] for at in left))
     # Wider than the terminal, if it must be: that wraps a line without breaking it.
-    out.width = max(width, _total(least, left) + _GAP)
+    out.width = max(width, _total(least, left))
     try:
         out.print(table)
     finally:
@@ -79,6 +80,20 @@ def print_table(
         out.print(
             Text(f"no room here for: {', '.join(hidden)}", style="dim"), soft_wrap=True
         )
+
+
+def _widened(
+    least: Sequence[int], wanted: Sequence[int], chosen: Sequence[int], width: int
+) -> list[int]:
+    """The least widths, with what is left given to those that want little more."""
+    widths = list(least)
+    room = max(0, width - _total(least, chosen))
+    hungry = sorted(chosen, key=lambda at: wanted[at] - least[at])
+    for count, at in zip(range(len(hungry), 0, -1), hungry, strict=True):
+        more = min(wanted[at] - least[at], room // count)
+        widths[at] += more
+        room -= more
+    return widths
 
 
 def _total(widths: Sequence[int], chosen: Sequence[int]) -> int:

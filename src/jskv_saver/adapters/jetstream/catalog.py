@@ -64,10 +64,6 @@ class Catalog:
         """The indexes that queries may use."""
         return self.indexes if self.state is State.READY else ()
 
-    def asks_the_same(self, other: Catalog) -> bool:
-        """Whether what was written under the other one needs nothing more."""
-        return self.birth == other.birth and self.spec == other.spec
-
     def at(self, revision: int) -> Catalog:
         """The same, stored."""
         return replace(self, revision=revision)

@@ -5,9 +5,9 @@ of them a compare-and-set of the catalog entry, and any process may finish what 
 one began:
 
 1. look whether the documents allow it, and change nothing if not;
-2. store it as *building*: from here on writers keep its indexes and constraints, and
-   one that still worked under the former declaration finds out after its write;
-3. write the hints of all documents;
+2. store it as *building*: from here on writers keep its indexes and constraints;
+3. end the writes that were begun under the former declaration and may still arrive
+   (see `intents`), and write the hints that documents lack;
 4. with a new constraint: store it once more, so that all fences fall that were read
    before the hints were complete, and look at the documents again;
 5. store it as *ready*: queries use the indexes.
@@ -32,6 +32,7 @@ from jskv_saver.adapters.jetstream.catalog import (
 )
 from jskv_saver.adapters.jetstream.entries import CHUNK, Attempts, Entries, required
 from jskv_saver.adapters.jetstream.indexes import HINT, backfill
+from jskv_saver.adapters.jetstream.intents import Intents
 from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.document.declarations import (
     merge,
@@ -50,15 +51,22 @@ class Declarations:
         bucket: The bucket.
         entries: Its entries.
         reading: Its documents.
+        intents: Its intents.
         patience: Seconds for which a definite refusal may be followed by another try.
     """
 
     def __init__(
-        self, bucket: Bucket, entries: Entries, reading: Reading, patience: float
+        self,
+        bucket: Bucket,
+        entries: Entries,
+        reading: Reading,
+        intents: Intents,
+        patience: float,
     ) -> None:
         self._bucket = bucket
         self._entries = entries
         self._reading = reading
+        self._intents = intents
         self._patience = patience
 
     async def ensure(self, namespace: str, added: CollectionSpec) -> None:
@@ -76,6 +84,7 @@ class Declarations:
                 if stored is None:
                     await self._create(namespace, added, newest, 0)
                 elif stored.state is State.DROPPED:
+                    await self._end(namespace, stored)
                     await self._create(
                         namespace, added, stored.revision - 1, stored.revision
                     )
@@ -102,6 +111,7 @@ class Declarations:
             except VersionConflictError:
                 await attempts.pause()
                 continue
+            await self._end(namespace, catalog.dropped().at(revision))
             await self._sweep(namespace, name, revision - 1)
             await self._entries.remove(keys.catalog_key(namespace, name), revision)
             return
@@ -127,16 +137,28 @@ class Declarations:
         await self._store(namespace, born(spec), expected)
 
     async def _sweep(self, namespace: str, name: str, newest: int) -> None:
-        """Remove what a dropped collection has left, up to a revision."""
+        """Remove what a dropped collection has left, up to a revision.
+
+        Bars stay: what they bar may still arrive.
+        """
+        left = (
+            keys.document_filter(namespace, name, (), deep=True),
+            keys.tick_key(namespace, name),
+            keys.index_filter(namespace, name),
+        )
         if newest > 0:
             await asyncio.gather(
-                self._bucket.purge(
-                    keys.collection_filter(namespace, name), below=newest + 1
-                ),
-                self._bucket.purge(
-                    keys.index_filter(namespace, name), below=newest + 1
-                ),
+                *(self._bucket.purge(filter, below=newest + 1) for filter in left)
             )
+
+    async def _end(self, namespace: str, catalog: Catalog) -> None:
+        """End the writes that were begun before this declaration."""
+        await self._intents.end(
+            namespace,
+            catalog.spec.name,
+            catalog.revision,
+            replacing=catalog.state is not State.DROPPED,
+        )
 
     async def _extend(
         self, namespace: str, stored: Catalog, merged: CollectionSpec
@@ -156,6 +178,7 @@ class Declarations:
         revision = await self._store(namespace, building, stored.revision)
         building = building.at(revision)
         try:
+            await self._end(namespace, building)
             await self._backfill(namespace, building)
             if constraints:
                 revision = await self._store(namespace, building, revision)
@@ -167,20 +190,13 @@ class Declarations:
         await self._store(namespace, building.built(), revision)
 
     async def _take_back(self, namespace: str, building: Catalog) -> None:
-        """Return to the former declaration, and remove the hints of the other one."""
-        restored = building.restored()
-        name = building.spec.name
-        revision = await self._store(namespace, restored, building.revision)
-        kept = {index.name for index in restored.indexes}
-        await asyncio.gather(
-            *(
-                self._bucket.purge(
-                    keys.index_filter(namespace, name, index.name), below=revision
-                )
-                for index in building.indexes
-                if index.name not in kept
-            )
-        )
+        """Return to the former declaration.
+
+        Documents that were written meanwhile keep the hints of the other one, which
+        do no harm; for those of the others one purge would do, but it would also meet
+        hints that writers who are still under way rely upon.
+        """
+        await self._store(namespace, building.restored(), building.revision)
 
     async def _inspect(self, namespace: str, spec: CollectionSpec) -> None:
         """Raise if a present document breaks the declaration."""
@@ -204,11 +220,15 @@ class Declarations:
                 )
 
     async def _backfill(self, namespace: str, catalog: Catalog) -> None:
-        """Write the hints of documents that were stored without them."""
+        """Write the hints that documents lack, even where they name them."""
         name = catalog.spec.name
+        if not catalog.indexes:
+            return
+        there = set(await self._bucket.names([keys.index_filter(namespace, name)]))
         missing: list[str] = []
         async for record in self._reading.everything(namespace, name):
-            missing += backfill(namespace, name, record, catalog.indexes, catalog.birth)
+            needed = backfill(namespace, name, record, catalog.indexes, catalog.birth)
+            missing += [key for key in needed if key not in there]
             if len(missing) >= CHUNK:
                 await self._write_hints(missing)
                 missing = []

@@ -96,9 +96,7 @@ class DeclaredDeletes:
                     return
                 except VersionConflictError:
                     pass
-            elif await self._fences.remove(
-                namespace, collection, sight.catalog, record
-            ):
+            elif await self._fences.remove(namespace, sight.catalog, record):
                 return
             await attempts.pause()
 

@@ -8,6 +8,9 @@ its message is stored. A removal leaves no revision, and would let the fence ret
 an old value; therefore it is announced before it is done, by a fenced write of the
 collection's tick, which names the document and its version. Whoever sees an announced
 removal finishes it first. So at most the last one is ever unfinished.
+
+In other collections writes are held to one version of one document, and announced by
+an intent (see `intents`).
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
 from jskv_saver.adapters.jetstream.catalog import Catalog
 from jskv_saver.adapters.jetstream.entries import Entries, catalog_in, required
 from jskv_saver.adapters.jetstream.indexes import hints_of
+from jskv_saver.adapters.jetstream.intents import REPLACES, Intents
 from jskv_saver.adapters.jetstream.records import Record, decode_record
 from jskv_saver.document.model import Path
+from jskv_saver.errors import VersionConflictError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,15 @@ class Sight:
     Attributes:
         catalog: The declaration.
         record: The document; None: absent.
-        fence: In a collection with unique constraints, the newest revision in it
-            before the rest was read; else None.
+        fence: In a collection with unique constraints, or if asked for, the newest
+            revision in it before the rest was read; else None.
+        bar: Without a fence: revision of what bars late creations (see `intents`).
     """
 
     catalog: Catalog
     record: Record | None
     fence: int | None
+    bar: int = 0
 
     @property
     def version(self) -> int:
@@ -55,22 +62,35 @@ class Fences:
     Args:
         bucket: The bucket.
         entries: Its entries.
+        intents: Its intents.
         patience: Seconds to wait for one's turn.
     """
 
-    def __init__(self, bucket: Bucket, entries: Entries, patience: float) -> None:
+    def __init__(
+        self, bucket: Bucket, entries: Entries, intents: Intents, patience: float
+    ) -> None:
         self._bucket = bucket
         self._entries = entries
+        self._intents = intents
         self._patience = patience
         # Which collections were fenced when last seen: what to read, not what holds.
         self._fenced: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
         self._finished: dict[str, int] = {}
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = (
             WeakValueDictionary()
         )
 
-    async def see(self, namespace: str, collection: str, path: Path) -> Sight:
+    async def see(
+        self, namespace: str, collection: str, path: Path, *, fenced: bool = False
+    ) -> Sight:
         """Read fence, declaration and document, in this order.
+
+        Args:
+            namespace: The owner.
+            collection: The collection.
+            path: The document's path.
+            fenced: Whether a fence is wanted in any case.
 
         Raises:
             CollectionNotFoundError: The collection is not declared.
@@ -78,6 +98,7 @@ class Fences:
         key = keys.document_key(namespace, collection, path)
         catalog_key = keys.catalog_key(namespace, collection)
         tick_key = keys.tick_key(namespace, collection)
+        bar_key = keys.bar_key(key)
         everything = keys.collection_filter(namespace, collection)
         while True:
             fence: int | None = None
@@ -85,34 +106,53 @@ class Fences:
             # be of this very document.
             finished = self._finished.get(tick_key)
             wanted = [catalog_key, key]
-            if (namespace, collection) in self._fenced:
+            if fenced or (namespace, collection) in self._fenced:
                 fence = await self._entries.newest_revision(everything)
                 wanted.append(tick_key)
+            else:
+                wanted.append(bar_key)
             found = await self._entries.read_newest(wanted)
             catalog = required(catalog_in(found, catalog_key), namespace, collection)
             if not catalog.unique:
                 self._fenced.discard((namespace, collection))
-                fence = None
+                if fence is not None and not fenced:
+                    continue
             elif fence is None:
                 self._fenced.add((namespace, collection))
                 continue
             elif tick_key in found and found[tick_key].revision != finished:
-                await self._finish(namespace, collection, catalog, found[tick_key])
+                await self._finish(namespace, catalog, found[tick_key])
                 continue
             record = decode_record(found[key], path) if key in found else None
-            return Sight(catalog, record, fence)
+            bar = found[bar_key].revision if bar_key in found else 0
+            return Sight(catalog, record, fence, bar)
 
-    async def remove(
-        self, namespace: str, collection: str, catalog: Catalog, record: Record
-    ) -> bool:
+    async def remove(self, namespace: str, catalog: Catalog, record: Record) -> bool:
         """Remove a document that is still as it was seen, then its hints.
 
         Not in a collection with unique constraints.
         """
+        intent = self._intents.begin(namespace, catalog, record.key, REPLACES)
+        try:
+            await self._bucket.put(
+                intent.key,
+                intent.value,
+                expected=intent.expected,
+                expected_filter=intent.expected_filter,
+            )
+            removed = await self._remove(namespace, catalog, record)
+        except VersionConflictError:
+            removed = False
+        self._intents.over(intent)
+        return removed
+
+    async def _remove(self, namespace: str, catalog: Catalog, record: Record) -> bool:
         if not await self._entries.remove(record.key, record.version):
             return False
         await self._entries.remove_all(
-            hints_of(namespace, collection, record, catalog.indexes, catalog.birth)
+            hints_of(
+                namespace, catalog.spec.name, record, catalog.indexes, catalog.birth
+            )
         )
         return True
 
@@ -133,16 +173,24 @@ class Fences:
             expected=sight.fence,
             expected_filter=keys.collection_filter(namespace, collection),
         )
-        await self.remove(namespace, collection, sight.catalog, record)
+        await self._remove(namespace, sight.catalog, record)
         self._finished[key] = revision
 
     @asynccontextmanager
-    async def turn(self, namespace: str, collection: str) -> AsyncIterator[None]:
-        """Take turns with this process's other writers into a fenced collection.
+    async def turn(
+        self, namespace: str, collection: str, *, fenced: bool = False
+    ) -> AsyncIterator[None]:
+        """Take turns with this process's other writers whose writes are fenced.
 
         They would refuse each other; right they are without it too.
         """
-        if (namespace, collection) not in self._fenced:
+        if (namespace, collection) not in self._known:
+            # Else all that are waiting for their first look would set out at once.
+            catalog = await self._entries.catalog(namespace, collection)
+            self._known.add((namespace, collection))
+            if catalog is not None and catalog.unique:
+                self._fenced.add((namespace, collection))
+        if not fenced and (namespace, collection) not in self._fenced:
             yield
             return
         lock = self._turns.setdefault((namespace, collection), asyncio.Lock())
@@ -157,9 +205,7 @@ class Fences:
         finally:
             lock.release()
 
-    async def _finish(
-        self, namespace: str, collection: str, catalog: Catalog, tick: Entry
-    ) -> None:
+    async def _finish(self, namespace: str, catalog: Catalog, tick: Entry) -> None:
         """Finish the removal that a tick announces.
 
         Its deleter has died, or is about to do the same, or has done it.
@@ -168,5 +214,5 @@ class Fences:
         key, version = announced["key"], announced["version"]
         entry = (await self._entries.read_newest([key])).get(key)
         if entry is not None and entry.revision == version:
-            await self.remove(namespace, collection, catalog, decode_record(entry))
+            await self._remove(namespace, catalog, decode_record(entry))
         self._finished[tick.key] = tick.revision

@@ -188,18 +188,22 @@ def backfill(
     indexes: Iterable[Index],
     birth: str,
 ) -> list[str]:
-    """The hints that a document was written without, its writer not knowing of them.
+    """The hints that a document must have.
 
-    Their last token is the document's version, so that they too are one version's.
+    Where it names none, its writer did not know of the index: the last token is then
+    the document's version, so that they too are one version's.
     """
     named = record.origin.hints if record.origin.birth == birth else {}
     return [
         keys.index_key(
-            namespace, collection, index.name, tokens, (*record.path, _unnamed(record))
+            namespace,
+            collection,
+            index.name,
+            tokens,
+            (*record.path, named.get(index.name, _unnamed(record))),
         )
         for index in indexes
-        if index.name not in named
-        and (tokens := index.tokens(record.document.data)) is not None
+        if (tokens := index.tokens(record.document.data)) is not None
     ]
 
 

@@ -5,7 +5,8 @@
     <collection>./<ns>.c                                   a collection's catalog entry
     <collection>./<ns>.t                                   its change tick
     <collection>./<ns>.b.<path…>                           bars a late creation
-    ix./<ns>.<collection>.<index>.<value token…>.<path…>   index keys
+    ix./<ns>.<collection>.<index>.<value token…>.<path…>.<token>   index keys
+    ix./<ns>.-.<collection>.<slot>                         intents (`intents.py`)
 
 Each `<…>` is one encoded token (`tokens.py`). No encoded token begins with `/`, so
 that the purge of a thread, `*.<ns>.<agent>.<thread>.>`, meets the saver's keys only.
@@ -134,6 +135,16 @@ def bar_filter(document: str) -> str:
     return _beside(document, "*")
 
 
+def intent_key(namespace: str, collection: str, slot: str) -> str:
+    """The key of an intent; no collection has the empty name that stands in it."""
+    return f"{_indexes(namespace, '')}{encode_token(collection)}.{slot}"
+
+
+def intent_filter(namespace: str, collection: str) -> str:
+    """All intents of a collection."""
+    return f"{_indexes(namespace, '')}{encode_token(collection)}.*"
+
+
 def index_key(
     namespace: str, collection: str, index: str, values: Sequence[str], path: Path
 ) -> str:
@@ -199,19 +210,6 @@ def split_index_key(key: str, *, width: int, tail: int = 0) -> tuple[list[str], 
     tokens = _index_tokens(key, width + tail)
     path = ".".join(tokens[4 + width : len(tokens) - tail])
     return tokens[4 : 4 + width], f"{tokens[2]}.{tokens[1]}.{_DOCUMENT}.{path}"
-
-
-def index_of_key(key: str) -> str | None:
-    """The name of the index that a key is of; None where the key has a digest only.
-
-    Raises:
-        CorruptDocumentError: The key is not an index key.
-    """
-    try:
-        name = decode_token(_index_tokens(key, 1)[3])
-    except ValueError as exc:
-        raise _not_an_index_key(key) from exc
-    return name if isinstance(name, str) else None
 
 
 def _beside(document: str, family: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from types import TracebackType
 from typing import Any, Final
@@ -18,6 +19,7 @@ from jskv_saver.adapters.jetstream.declared import DeclaredPuts
 from jskv_saver.adapters.jetstream.deletes import DeclaredDeletes
 from jskv_saver.adapters.jetstream.entries import Entries
 from jskv_saver.adapters.jetstream.fences import Fences
+from jskv_saver.adapters.jetstream.intents import Intents
 from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, parse_options
 from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.adapters.jetstream.reserved import ReservedWrites
@@ -48,7 +50,7 @@ from jskv_saver.document.names import (
 )
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
-from jskv_saver.errors import InvalidRequestError
+from jskv_saver.errors import InvalidRequestError, JskvError
 
 _RESERVE: Final = 2048
 """Bytes of a value kept free for what a document carries beside its data."""
@@ -104,14 +106,17 @@ class JetStreamDocumentStore:
         entries = self._entries = Entries(bucket)
         self._reading = Reading(bucket, entries)
         self._reserved = ReservedWrites(bucket, entries, patience)
-        fences = Fences(bucket, entries, patience)
+        intents = self._intents = Intents(bucket, entries)
+        fences = Fences(bucket, entries, intents, patience)
         self._deletes = DeclaredDeletes(
             bucket, entries, self._reading, fences, patience
         )
         self._puts = DeclaredPuts(
-            bucket, entries, self._reading, fences, self._deletes, patience
+            bucket, entries, self._reading, fences, intents, patience
         )
-        self._declarations = Declarations(bucket, entries, self._reading, patience)
+        self._declarations = Declarations(
+            bucket, entries, self._reading, intents, patience
+        )
 
     async def __aenter__(self) -> JetStreamDocumentStore:
         self._portal.bind()
@@ -296,7 +301,13 @@ class JetStreamDocumentStore:
 
     async def release(self) -> None:
         """As `close`, for one who lives on the same portal and closes that himself."""
-        await self._portal.arun(self._bucket.close)
+        await self._portal.arun(self._release)
+
+    async def _release(self) -> None:
+        with suppress(JskvError):
+            # Small, harmless, and removed with the next change of the declaration.
+            await self._intents.clear()
+        await self._bucket.close()
 
     async def _put_many(
         self, namespace: str, parsed: Sequence[PutRequest], exact: bool

@@ -178,7 +178,7 @@ async def _choose(
         places = ", ".join(repr(path[2]) for path in sorted(chosen))
         raise InvalidRequestError(
             f"checkpoint {id!r} is in several checkpoint namespaces: {places}; "
-            "say which one is meant"
+            "say which one is meant with ns (--ns)"
         )
     return next(iter(chosen), None)
 

@@ -135,7 +135,7 @@ async def find_thread(
         )
         raise InvalidRequestError(
             f"there are {len(found)} threads {thread!r}: {places}; "
-            "say which namespace and agent is meant"
+            "say which one is meant with namespace and agent (--namespace and --agent)"
         )
     return found.pop()
 
