@@ -48,6 +48,15 @@ def bucket() -> str:
 
 
 @pytest.fixture
+async def plain_bucket(nats_url: str, bucket: str) -> str:
+    """A bucket that nats-py made: it takes no batches, on a server of any version."""
+    client = await nats.connect(nats_url)
+    await client.jetstream().create_key_value(bucket=bucket, history=1, direct=True)
+    await client.close()
+    return bucket
+
+
+@pytest.fixture
 def own_server() -> Iterator[LocalServer]:
     """A server that the test may kill, start again, or fill."""
     with LocalServer(binary=BINARY, sync_interval="2m") as server:

@@ -2,148 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
+from tests.checkpoint.conformance import (
+    Factory,
+    asynchronous,
+    conform,
+    entered,
+    not_entered,
 )
-from langgraph.checkpoint.conformance import checkpointer_test, validate
-from langgraph.checkpoint.conformance.capabilities import Capability
 from tests.checkpoint.saving import OpenSaver
-
-from jskv_saver import DocumentCheckpointSaver
-
-TESTS = {
-    Capability.PUT: 17,
-    Capability.PUT_WRITES: 10,
-    Capability.GET_TUPLE: 10,
-    Capability.LIST: 16,
-    Capability.DELETE_THREAD: 5,
-    Capability.DELETE_FOR_RUNS: 7,
-    Capability.COPY_THREAD: 8,
-    Capability.PRUNE: 8,
-}
-"""How many tests the suite has for each capability: 81."""
-
-
-class Forwarding(BaseCheckpointSaver[Any]):
-    """Calls the blocking methods of a saver, each in a thread."""
-
-    def __init__(self, saver: DocumentCheckpointSaver) -> None:
-        super().__init__(serde=saver.serde)
-        self._saver = saver
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await asyncio.to_thread(
-            self._saver.put, config, checkpoint, metadata, new_versions
-        )
-
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        await asyncio.to_thread(
-            self._saver.put_writes, config, writes, task_id, task_path
-        )
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await asyncio.to_thread(self._saver.get_tuple, config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        def read() -> list[CheckpointTuple]:
-            found = self._saver.list(config, filter=filter, before=before, limit=limit)
-            return list(found)
-
-        for found in await asyncio.to_thread(read):
-            yield found
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        await asyncio.to_thread(self._saver.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        await asyncio.to_thread(self._saver.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await asyncio.to_thread(
-            self._saver.copy_thread, source_thread_id, target_thread_id
-        )
-
-    async def aprune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
-    ) -> None:
-        await asyncio.to_thread(self._saver.prune, thread_ids, strategy=strategy)
-
-
-Factory = Callable[[], AsyncGenerator[BaseCheckpointSaver[Any], None]]
-
-
-def _asynchronous(open_saver: OpenSaver) -> Factory:
-    async def factory() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
-        async with open_saver() as saver:
-            yield saver
-
-    return factory
-
-
-def _entered(open_saver: OpenSaver) -> Factory:
-    async def factory() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
-        saver = open_saver()
-        await asyncio.to_thread(saver.__enter__)
-        yield Forwarding(saver)
-        await asyncio.to_thread(saver.__exit__, None, None, None)
-
-    return factory
-
-
-def _not_entered(open_saver: OpenSaver) -> Factory:
-    async def factory() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
-        saver = open_saver()
-        yield Forwarding(saver)
-        await asyncio.to_thread(saver.close)
-
-    return factory
 
 
 @pytest.mark.parametrize(
-    "opened", [_asynchronous, _entered, _not_entered], ids=lambda f: f.__name__[1:]
+    "opened", [asynchronous, entered, not_entered], ids=lambda f: f.__name__
 )
 async def test_all_81_tests_of_all_capabilities_run_and_pass(
     open_saver: OpenSaver, opened: Callable[[OpenSaver], Factory]
 ) -> None:
-    registered = checkpointer_test(name="jskv_saver")(opened(open_saver))
-
-    report = await validate(registered)
-
-    failures = [text for r in report.results.values() for text in r.failures]
-    assert failures == []
-    assert {c for c, r in report.results.items() if r.detected and r.passed} == {
-        c.value for c in Capability
-    }
-    assert {c: r.tests_passed for c, r in report.results.items()} == {
-        c.value: count for c, count in TESTS.items()
-    }
-    assert sum(r.tests_passed for r in report.results.values()) == 81
+    await conform(opened(open_saver))

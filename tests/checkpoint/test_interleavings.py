@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from jskv_saver.checkpoint.layout import decode_record, is_epoch
 from jskv_saver.document.model import Document, DocumentId, ReadKey, Reads, Write
 
 LARGE = "l" * 3000
+REMOVES = {"latest": {"a", "b"}, "all": {"a", "b"}, "a": {"a"}, "ab": {"a", "b"}}
+"""The runs that a removal may take something from."""
 
 
 class Interleaving(MemoryDocumentStore):
@@ -80,6 +83,9 @@ class Round:
         self.readings = readings
         self.thread = thread
         self.states: dict[str, dict[str, Any]] = {}
+        self.clock = count()
+        self.acknowledged: dict[str, tuple[str, int]] = {}
+        self.removals: list[tuple[str, int]] = []
 
     def _next_state(self, id: str, parent: str | None) -> dict[str, Any]:
         before = self.states[parent] if parent else {"grow": [LARGE]}
@@ -95,6 +101,7 @@ class Round:
             id = f"{n}{name}"
             self.states[id] = self._next_state(id, parent)
             versions = {"keep": 1, "grow": id, "own": id}
+            started = next(self.clock)
             await put(
                 saver,
                 id,
@@ -105,6 +112,7 @@ class Round:
                 new={"grow": id, "own": id} if parent else versions,
                 run_id=name,
             )
+            self.acknowledged[id] = (name, started)
             large = "w" * self.dice.choice((10, 300_000))
             config = at(id, thread=self.thread)
             await saver.aput_writes(config, [("c", large)], f"task {id}")
@@ -114,17 +122,29 @@ class Round:
                 await asyncio.sleep(0)
 
     async def remove(self, saver: DocumentCheckpointSaver) -> None:
-        calls: list[Callable[[], Awaitable[None]]] = [
-            lambda: saver.aprune([self.thread]),
-            lambda: saver.aprune([self.thread]),
-            lambda: saver.adelete_for_runs(["a"]),
-            lambda: saver.adelete_for_runs(["b", "a"]),
-            lambda: saver.adelete_thread(self.thread),
-        ]
+        calls: dict[str, Callable[[], Awaitable[None]]] = {
+            "latest": lambda: saver.aprune([self.thread]),
+            "a": lambda: saver.adelete_for_runs(["a"]),
+            "ab": lambda: saver.adelete_for_runs(["b", "a"]),
+            "all": lambda: saver.adelete_thread(self.thread),
+        }
         for _ in range(self.dice.randrange(1, 5)):
             for _ in range(self.dice.randrange(60)):
                 await asyncio.sleep(0)
-            await self.dice.choice(calls)()
+            kind = self.dice.choice(["latest", *calls])
+            await calls[kind]()
+            self.removals.append((kind, next(self.clock)))
+
+    def must_be_there(self) -> set[str]:
+        """What was acknowledged and nobody may have removed."""
+        kept: set[str] = set()
+        for id, (run, started) in self.acknowledged.items():
+            kinds = {kind for kind, ended in self.removals if ended > started}
+            spared = {"latest"} if id == max(self.acknowledged) else set()
+            removed = set[str]().union(*(REMOVES[kind] for kind in kinds - spared))
+            if run not in removed:
+                kept.add(id)
+        return kept
 
     async def read(self, saver: DocumentCheckpointSaver) -> None:
         for _ in range(self.readings):
@@ -155,6 +175,7 @@ class Round:
             rows = await listed(each, at(thread=self.thread))
             for found in rows:
                 self.check(found)
+            assert self.must_be_there() <= {id_of(found) for found in rows}
             latest = await each.aget_tuple(at(thread=self.thread))
             assert (latest is None) == (rows == [])
             assert latest is None or latest == rows[0]

@@ -33,6 +33,12 @@ def _jetstream(request: pytest.FixtureRequest) -> Open:
     return _at(request.getfixturevalue("nats_url"), request.getfixturevalue("bucket"))
 
 
+def _plain(request: pytest.FixtureRequest) -> Open:
+    """A bucket made elsewhere, without batches."""
+    url = request.getfixturevalue("nats_url")
+    return _at(url, request.getfixturevalue("plain_bucket"))
+
+
 def _docker(request: pytest.FixtureRequest) -> Open:
     url = request.getfixturevalue("official_image_url")
     return _at(url, request.getfixturevalue("bucket"))
@@ -50,7 +56,12 @@ def _at(url: str, bucket: str) -> Open:
     return open_
 
 
-KINDS = {"memory": _memory, "jetstream": _jetstream, "docker": _docker}
+KINDS = {
+    "memory": _memory,
+    "jetstream": _jetstream,
+    "plain": _plain,
+    "docker": _docker,
+}
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +82,12 @@ def official_image_url() -> Iterator[str]:
 
 
 @pytest.fixture(
-    params=["memory", "jetstream", pytest.param("docker", marks=pytest.mark.docker)]
+    params=[
+        "memory",
+        "jetstream",
+        "plain",
+        pytest.param("docker", marks=pytest.mark.docker),
+    ]
 )
 def open_store(request: pytest.FixtureRequest) -> Open:
     return KINDS[request.param](request)

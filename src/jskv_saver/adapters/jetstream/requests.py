@@ -267,7 +267,7 @@ class Requests:
         connected, now = client.is_connected, loop.time()
         for waiting in self._pending.values():
             if not connected or waiting.generation != generation:
-                waiting.fail(lost(write=waiting.write, why="the connection broke"))
+                waiting.fail(lost(write=waiting.write, why=f"the connection to {self.connection.where} broke"))
             elif now >= waiting.deadline:
                 why = f"no answer within {self.timeout:g} s"
                 waiting.fail(lost(write=waiting.write, why=why))
