@@ -13,7 +13,7 @@ RUN := .venv-test/bin/python -m
 REQUIREMENTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-unit soak test-docker check format lint type layers docs audit demo clean
+.PHONY: help test test-unit soak matrix test-docker check format lint type layers docs audit demo clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,9 @@ test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 
 soak: $(TEST_READY) ## all tests with 40 times as many generated cases
 	HYPOTHESIS_PROFILE=soak $(RUN) pytest --timeout=3600 $(PYTEST_ARGS)
+
+matrix: $(TEST_READY) ## contract and saver tests on nats-server 2.11, 2.12 and 2.14
+	.venv-test/bin/python scripts/matrix.py $(PYTEST_ARGS)
 
 test-docker: $(TEST_READY) ## tests that need a Docker daemon
 	$(RUN) pytest -m docker $(PYTEST_ARGS)
@@ -56,7 +59,7 @@ demo: $(DEMO_READY) ## kill an agent in the middle of its work, and resume it
 	.venv-demo/bin/jskv demo
 
 clean: ## remove the virtual environments and caches
-	rm -rf .venv-test .venv-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv-test .venv-demo .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(TEST_READY): EXTRA := dev
 $(DEMO_READY): EXTRA := demo

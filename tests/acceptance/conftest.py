@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,19 +56,26 @@ class Driver:
         return await asyncio.to_thread(graph.update_state, config, *args, **options)
 
 
+@asynccontextmanager
+async def driving(way: str, saver: JetStreamSaver) -> AsyncIterator[Driver]:
+    """A driver on a saver that is entered one way or the other."""
+    if way == "async":
+        async with saver:
+            yield Driver(way, saver)
+    else:
+        await asyncio.to_thread(saver.__enter__)
+        yield Driver(way, saver)
+        await asyncio.to_thread(saver.__exit__, None, None, None)
+
+
 @pytest.fixture(params=["async", "sync"])
 async def drive(
     request: pytest.FixtureRequest, nats_url: str, bucket: str
 ) -> AsyncIterator[Driver]:
     """A driver on JetStream."""
     saver = JetStreamSaver.from_conn_string(nats_url, bucket=bucket)
-    if request.param == "async":
-        async with saver:
-            yield Driver("async", saver)
-    else:
-        await asyncio.to_thread(saver.__enter__)
-        yield Driver("sync", saver)
-        await asyncio.to_thread(saver.__exit__, None, None, None)
+    async with driving(request.param, saver) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, StateUpdate
-from tests.acceptance.conftest import Driver, comparable, thread
+from tests.acceptance.conftest import Driver, comparable, driving, thread
 from tests.acceptance.graphs import Log, approval, deltas, node
 
 from jskv_saver import JetStreamSaver
@@ -203,28 +204,31 @@ async def test_with_on_conflict_raise_a_graph_does_all_of_it(
         await each.invoke(graph, {"log": ["again"]}, thread())
 
 
-async def test_a_run_that_was_overtaken_is_told(nats_url: str, bucket: str) -> None:
-    overtaken = asyncio.Event()
-    waiting = asyncio.Event()
+async def test_a_run_that_was_overtaken_is_told(
+    drive: Driver, nats_url: str, bucket: str
+) -> None:
+    overtaken = threading.Event()
+    waiting = threading.Event()
 
-    async def wait(state: Log) -> Log:
+    def wait(state: Log) -> Log:
         waiting.set()
-        await overtaken.wait()
+        assert overtaken.wait(30)
         return {"log": ["waited"]}
 
     builder = StateGraph(Log)
     builder.add_node("wait", wait)
     builder.add_edge(START, "wait")
-    slow = JetStreamSaver.from_conn_string(nats_url, bucket=bucket, on_conflict="raise")
-    async with slow, JetStreamSaver.from_conn_string(nats_url, bucket=bucket) as quick:
-        run = asyncio.create_task(
-            builder.compile(checkpointer=slow).ainvoke({"log": ["slow"]}, thread())
-        )
-        await waiting.wait()
-        other = _line("a").compile(checkpointer=quick)
-        await other.ainvoke({"log": ["quick"]}, thread())
+    saver = JetStreamSaver.from_conn_string(
+        nats_url, bucket=bucket, on_conflict="raise"
+    )
+    async with driving(drive.way, saver) as slow:
+        graph = slow.compile(builder)
+        run = asyncio.create_task(slow.invoke(graph, {"log": ["slow"]}, thread()))
+        assert await asyncio.to_thread(waiting.wait, 30)
+        other = drive.compile(_line("a"))
+        await drive.invoke(other, {"log": ["quick"]}, thread())
         overtaken.set()
         with pytest.raises(WriterConflictError):
             await run
-        state = await other.aget_state(thread())
+        state = await drive.state(other, thread())
         assert state.values["log"][-1] == "a"

@@ -21,7 +21,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command, Overwrite, interrupt
 from pydantic import BaseModel
-from tests.acceptance.conftest import Builder, Driver, comparable, thread
+from tests.acceptance.conftest import Builder, Driver, comparable, driving, thread
 from tests.acceptance.graphs import Deltas, deltas
 
 from jskv_saver import JetStreamSaver
@@ -123,21 +123,22 @@ def _people() -> Builder:
     return graph
 
 
-async def test_a_pydantic_state_keeps_its_models(nats_url: str, bucket: str) -> None:
+async def test_a_pydantic_state_keeps_its_models(
+    drive: Driver, nats_url: str, bucket: str
+) -> None:
     serde = JsonPlusSerializer(allowed_msgpack_modules=ALLOWED)
     for _ in range(2):
         saver = JetStreamSaver.from_conn_string(nats_url, bucket=bucket, serde=serde)
-        async with saver:
-            drive = Driver("async", saver)
-            graph = drive.compile(_people())
-            stopped = await drive.invoke(graph, {"name": "Ada"}, thread())
+        async with driving(drive.way, saver) as each:
+            graph = each.compile(_people())
+            stopped = await each.invoke(graph, {"name": "Ada"}, thread())
             question = stopped["__interrupt__"][0].value
             assert isinstance(question, Address)
-            (asked,) = (await drive.state(graph, thread())).interrupts
+            (asked,) = (await each.state(graph, thread())).interrupts
             assert asked.value == question
-            ended = await drive.invoke(graph, Command(resume="x"), thread())
+            ended = await each.invoke(graph, Command(resume="x"), thread())
             assert isinstance(ended["address"], Address)
-            assert (await drive.state(graph, thread())).values == ended
+            assert (await each.state(graph, thread())).values == ended
     assert ended == {
         "name": "Ada",
         "address": Address(street="new", number=2),

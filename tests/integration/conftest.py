@@ -2,18 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from operator import add
 from typing import Annotated, Any, TypedDict
 
+import nats
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from nats.aio.client import Client
 from tests.integration.commands import Result, Run
 
 from jskv_saver import JetStreamSaver
 from jskv_saver.__main__ import main
+from jskv_saver.adapters.jetstream.bucket import Bucket
 
 
 class State(TypedDict):
@@ -91,3 +94,18 @@ def fill(nats_url: str, bucket: str) -> Callable[..., None]:
             asyncio.run(put(thread, values, ns, **saver))
 
     return fill
+
+
+@pytest.fixture
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    client = await nats.connect(nats_url)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def kv(client: Client, bucket: str) -> AsyncIterator[Bucket]:
+    kv = Bucket(client, bucket)
+    yield kv
+    await kv.close()
+    await client.jetstream().delete_stream(f"KV_{bucket}")

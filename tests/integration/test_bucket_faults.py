@@ -1,4 +1,4 @@
-"""A bucket whose server stops, dies, refuses, or is not the one that was expected."""
+"""A bucket whose server stops, or dies."""
 
 from __future__ import annotations
 
@@ -6,54 +6,22 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import AsyncIterator
 
 import nats
 import pytest
 from nats.aio.client import Client
+from tests.integration.buckets import CALLS, FAST, READS, WRITES, ignore, until
 
 from jskv_saver import LocalServer
-from jskv_saver._server_process import free_port
 from jskv_saver.adapters.jetstream.bucket import Bucket, BucketOptions, Entry, Put
 from jskv_saver.errors import (
     InvalidRequestError,
     JskvError,
-    PermissionDeniedError,
     StoreUnavailableError,
     UnknownOutcomeError,
     WrongThreadError,
 )
-
-Call = Callable[[Bucket], Coroutine[Any, Any, Any]]
-READS: dict[str, Call] = {
-    "get": lambda kv: kv.get("a"),
-    "last": lambda kv: kv.last("a.*"),
-    "get_many": lambda kv: kv.get_many(["a", "b.*"]),
-    "names": lambda kv: kv.names(["a.*"]),
-}
-WRITES: dict[str, Call] = {
-    "put": lambda kv: kv.put("a", b"x"),
-    "put_many": lambda kv: kv.put_many([Put("a", b"x"), Put("b", b"x")]),
-    # Where the server has none, another write has to do.
-    "put_atomic": lambda kv: (
-        kv.put_atomic([Put("a", b"x"), Put("b", b"x")])
-        if kv.atomic
-        else kv.put("a", b"x")
-    ),
-    "purge": lambda kv: kv.purge("a"),
-    "delete": lambda kv: kv.delete("a", 1),
-}
-CALLS = READS | WRITES
-FAST = BucketOptions(timeout=0.6)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it does not happen")
 
 
 def stop(server: LocalServer) -> None:
@@ -78,10 +46,6 @@ async def kv(
     await kv.close()
     if client is not None:
         await client.close()
-
-
-async def ignore(error: Exception) -> None:
-    """An error callback that says nothing."""
 
 
 class TestOutage:
@@ -327,245 +291,3 @@ class TestKill:
         for parts in stored.values():
             assert parts == set(range(len(parts)))
         await kv.close()
-
-
-PERMISSIONS = """
-authorization {
-  users = [
-    {user: admin, password: pw}
-    {user: limited, password: pw, permissions: {
-      publish: {deny: ["$KV.secret.>", "$KV.*.no.>", "$KV.*.UPPER",
-                       "$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.PURGE.>",
-                       "$JS.API.INFO"]}
-    }}
-    {user: reader, password: pw, permissions: {
-      publish: ["$JS.API.STREAM.INFO.>", "$JS.API.DIRECT.GET.>"]
-    }}
-    {user: deaf, password: pw, permissions: {subscribe: "_INBOX_deaf.>"}}
-    {user: blind, password: pw, permissions: {publish: {deny: "$JS.>"}}}
-  ]
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[LocalServer]:
-    """A server whose users may not do everything."""
-    with LocalServer(
-        user="admin", password="pw", sync_interval="2m", config=PERMISSIONS
-    ) as server:
-        yield server
-
-
-def as_user(server: LocalServer, user: str) -> str:
-    return f"nats://{user}:pw@127.0.0.1:{server.port}"
-
-
-@pytest.fixture(params=["own", "given"])
-async def source(
-    request: pytest.FixtureRequest, guarded: LocalServer
-) -> AsyncIterator[Callable[[str], Awaitable[Any]]]:
-    """Of a user: an address, or a connected client."""
-    clients: list[Client] = []
-
-    async def make(user: str) -> Any:
-        url = as_user(guarded, user)
-        if request.param == "own":
-            return url
-        clients.append(await nats.connect(url, error_cb=ignore))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        await client.close()
-
-
-Source = Callable[[str], Awaitable[Any]]
-
-
-class TestPermissions:
-    async def test_a_key_that_is_refused(self, source: Source, bucket: str) -> None:
-        admin = Bucket(await source("admin"), bucket)
-        await admin.open()
-        kv = Bucket(await source("limited"), bucket)
-        await kv.put("yes", b"x")
-        begin = time.monotonic()
-        for _ in range(2):
-            with pytest.raises(PermissionDeniedError) as caught:
-                await kv.put("no.1", b"x")
-            assert caught.value.subject == f"$KV.{bucket}.no.1"
-        # nats-py tells the subject in lower case.
-        with pytest.raises(PermissionDeniedError) as caught:
-            await kv.put("UPPER", b"x")
-        assert caught.value.subject == f"$KV.{bucket}.UPPER"
-        with pytest.raises(PermissionDeniedError):
-            await kv.purge("yes")
-        assert time.monotonic() - begin < 2
-        assert await kv.get("yes") is not None
-        assert await admin.names(["no.>"]) == []
-        await kv.close()
-        await admin.close()
-
-    @pytest.mark.parametrize("failing", range(3))
-    @pytest.mark.parametrize("method", ["put_many", "put_atomic"])
-    async def test_a_batch_with_a_key_that_is_refused(
-        self, source: Source, bucket: str, failing: int, method: str
-    ) -> None:
-        admin = Bucket(await source("admin"), bucket)
-        await admin.open()
-        kv = Bucket(await source("limited"), bucket)
-        writes = [Put(f"a.{n}", b"x") for n in range(3)]
-        writes[failing] = Put("no.1", b"x")
-        await kv.open()
-        if method == "put_many" or kv.atomic:
-            with pytest.raises(PermissionDeniedError) as caught:
-                await getattr(kv, method)(writes)
-            assert caught.value.subject == f"$KV.{bucket}.no.1"
-            count = failing if method == "put_many" else 0
-            if failing == 2:
-                # The refusal of the last one overtakes the others.
-                await asyncio.sleep(0.2)
-            assert await admin.names(["a.*"]) == [f"a.{n}" for n in range(count)]
-        await kv.close()
-        await admin.close()
-
-    async def test_a_reader(self, source: Source, bucket: str) -> None:
-        admin = Bucket(await source("admin"), bucket)
-        await admin.put("a", b"x")
-        kv = Bucket(await source("reader"), bucket)
-        assert await kv.get("a") is not None
-        assert len(await kv.get_many(["a"])) == 1
-        assert await kv.names(["a"]) == ["a"]
-        assert await kv.last("a") is not None
-        for call in WRITES.values():
-            with pytest.raises(PermissionDeniedError):
-                await call(kv)
-        await kv.close()
-        await admin.close()
-
-    async def test_a_bucket_that_may_not_be_made(
-        self, source: Source, bucket: str
-    ) -> None:
-        kv = Bucket(await source("limited"), bucket)
-        with pytest.raises(PermissionDeniedError) as caught:
-            await kv.put("a", b"x")
-        assert caught.value.subject == f"$JS.API.STREAM.CREATE.KV_{bucket}"
-        admin = Bucket(await source("admin"), bucket)
-        await admin.open()
-        # It is there now, and no rights of an administrator are needed.
-        await kv.put("a", b"x")
-        await kv.close()
-        await admin.close()
-
-    async def test_no_right_to_ask(self, source: Source, bucket: str) -> None:
-        kv = Bucket(await source("blind"), bucket)
-        with pytest.raises(PermissionDeniedError) as caught:
-            await kv.get("a")
-        assert caught.value.subject == f"$JS.API.STREAM.INFO.KV_{bucket}"
-        await kv.close()
-
-    async def test_no_right_to_hear_an_answer(
-        self, source: Source, guarded: LocalServer, bucket: str
-    ) -> None:
-        kv = Bucket(await source("deaf"), bucket)
-        begin = time.monotonic()
-        for _ in range(2):
-            with pytest.raises(PermissionDeniedError, match="_INBOX"):
-                await kv.get("a")
-        assert time.monotonic() - begin < 2
-        await kv.close()
-        prefix = {"inbox_prefix": "_INBOX_deaf"}
-        kv = Bucket(as_user(guarded, "deaf"), bucket, connect=prefix)
-        await kv.put_many([Put("a", b"x"), Put("b", b"y")])
-        assert len(await kv.get_many(["a", "b"])) == 2
-        await kv.close()
-
-    @pytest.mark.parametrize("login", ["admin:wrong", "nobody:pw", ""])
-    async def test_wrong_credentials(
-        self, guarded: LocalServer, bucket: str, login: str
-    ) -> None:
-        at = f"{login}@" if login else ""
-        kv = Bucket(f"nats://{at}127.0.0.1:{guarded.port}", bucket)
-        begin = time.monotonic()
-        with pytest.raises(PermissionDeniedError):
-            await kv.open()
-        assert time.monotonic() - begin < 2
-        await kv.close()
-
-    async def test_environment(
-        self, guarded: LocalServer, bucket: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("NATS_URL", f"nats://127.0.0.1:{guarded.port}")
-        monkeypatch.setenv("NATS_USER", "admin")
-        monkeypatch.setenv("NATS_PASSWORD", "pw")
-        kv = Bucket(bucket=bucket)
-        await kv.put("a", b"x")
-        await kv.close()
-        wrong = Bucket(None, bucket, connect={"user": "admin", "password": "wrong"})
-        with pytest.raises(PermissionDeniedError):
-            await wrong.open()
-        await wrong.close()
-
-
-class TestOtherServers:
-    async def test_jetstream_is_off(self, bucket: str) -> None:
-        with LocalServer(config="jetstream: disabled") as server:
-            kv = Bucket(server.url, bucket)
-            begin = time.monotonic()
-            with pytest.raises(StoreUnavailableError, match="JetStream"):
-                await kv.get("a")
-            assert time.monotonic() - begin < 2
-            await kv.close()
-
-    async def test_a_domain(self, bucket: str) -> None:
-        """Two linked servers with a bucket of the same name each: one domain is one."""
-        port = free_port("127.0.0.1")
-        hub_config = f"""
-            jetstream {{ domain: hub }}
-            leafnodes {{ listen: "127.0.0.1:{port}" }}
-        """
-        with LocalServer(config=hub_config, user="u", password="p") as hub:
-            leaf_config = f"""
-                jetstream {{ domain: leaf }}
-                leafnodes {{ remotes: [ {{ url: "nats://u:p@127.0.0.1:{port}" }} ] }}
-            """
-            with LocalServer(config=leaf_config) as leaf:
-                await self.use_both(hub, leaf, bucket)
-
-    async def use_both(self, hub: LocalServer, leaf: LocalServer, bucket: str) -> None:
-        client = await nats.connect(leaf.url)
-        there = Bucket(hub.url, bucket)
-        await there.put("a", b"hub")
-        near = Bucket(client, bucket)
-        await near.put("a", b"leaf")
-        far = Bucket(client, bucket, BucketOptions(domain="hub"))
-        for _ in range(50):
-            (result,) = await asyncio.gather(far.open(), return_exceptions=True)
-            if result is None:
-                break
-            await asyncio.sleep(0.1)
-        entry = await far.get("a")
-        assert entry is not None
-        assert entry.value == b"hub"
-        await far.put("a", b"far", expected=entry.revision, expected_filter="a")
-        assert await there.get("a") == await far.get("a")
-        await far.put_many([Put("b.1", b"x"), Put("b.2", b"x", 0)])
-        if far.atomic:
-            await far.put_atomic([Put("b.3", b"x"), Put("b.4", b"x", 0)])
-        names = await far.names(["b.*"])
-        assert len(names) >= 2
-        assert [e.key for e in await far.get_many(["b.*"])] == names
-        assert await there.names(["b.*"]) == names
-        await far.delete("b.1", (await far.get_many(["b.1"]))[0].revision)
-        assert await there.get("b.1") is None
-        assert await far.purge("b.>") == len(names) - 1
-        # The near one has seen nothing of it.
-        entry = await near.get("a")
-        assert entry is not None
-        assert entry.value == b"leaf"
-        assert await near.names(["b.*"]) == []
-        absent = Bucket(client, bucket, BucketOptions(domain="none", timeout=1))
-        with pytest.raises(StoreUnavailableError):
-            await absent.open()
-        await there.close()
-        await client.close()

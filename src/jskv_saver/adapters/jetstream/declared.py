@@ -161,7 +161,7 @@ class DeclaredPuts:
         ]
         own = keys.document_key(namespace, request.collection, request.path)
         hinted = await self._reading.hinted(namespace, request.collection, lookups)
-        hinted.discard(own)
+        hinted.pop(own, None)
         if not hinted:
             return
         found = await self._entries.read_newest(sorted(hinted))

@@ -207,6 +207,14 @@ def backfill(
     ]
 
 
+def says(index: Index, hint: str, data: Mapping[str, Any] | None) -> bool:
+    """Whether a hint says what is so of a document; None: it is gone."""
+    if data is None:
+        return False
+    tokens, _ = keys.split_index_key(hint, width=len(index.fields), tail=1)
+    return index.tokens(data) == tuple(tokens)
+
+
 def plan_lookup(indexes: Sequence[Index], filters: Sequence[Filter]) -> Lookup | None:
     """The index that leaves the fewest documents to look at, or None."""
     best: tuple[int, Lookup] | None = None

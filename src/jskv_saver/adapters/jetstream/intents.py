@@ -5,7 +5,7 @@ replaces, and that says nothing about the declaration; one message carries one
 condition. Therefore its first message is an *intent*, which the server takes only
 while the declaration is the one that the writer read:
 
-    ix./<ns>.-.<collection>.<slot>
+    ix.//<ns>.<collection>.<slot>
 
 It names the document. A slot is one writer's own, and is written again by its next
 write, not removed: that would cost more than the intent itself.
@@ -85,13 +85,12 @@ class Intents:
         if slots and self._bucket.client.is_connected:
             await self._entries.remove_all(slots)
 
-    async def pending(self, namespace: str, collection: str) -> dict[str, int]:
-        """The documents that writes may be under way to: their newest intents."""
-        found: dict[str, int] = {}
-        for intent in await self._all(namespace, collection):
-            key = intent.value[1:].decode()
-            found[key] = max(found.get(key, 0), intent.revision)
-        return found
+    async def pending(self, namespace: str, collection: str) -> set[str]:
+        """The keys of all documents that writes may be under way to."""
+        return {
+            intent.value[1:].decode()
+            for intent in await self._all(namespace, collection)
+        }
 
     async def end(
         self, namespace: str, collection: str, before: int, *, replacing: bool = True

@@ -6,7 +6,7 @@
     <collection>./<ns>.t                                   its change tick
     <collection>./<ns>.b.<path…>                           bars a late creation
     ix./<ns>.<collection>.<index>.<value token…>.<path…>.<token>   index keys
-    ix./<ns>.-.<collection>.<slot>                         intents (`intents.py`)
+    ix.//<ns>.<collection>.<slot>                          intents (`intents.py`)
 
 Each `<…>` is one encoded token (`tokens.py`). No encoded token begins with `/`, so
 that the purge of a thread, `*.<ns>.<agent>.<thread>.>`, meets the saver's keys only.
@@ -136,13 +136,13 @@ def bar_filter(document: str) -> str:
 
 
 def intent_key(namespace: str, collection: str, slot: str) -> str:
-    """The key of an intent; no collection has the empty name that stands in it."""
-    return f"{_indexes(namespace, '')}{encode_token(collection)}.{slot}"
+    """The key of an intent; it stands apart from all index keys."""
+    return f"{_intents(namespace, collection)}{slot}"
 
 
 def intent_filter(namespace: str, collection: str) -> str:
     """All intents of a collection."""
-    return f"{_indexes(namespace, '')}{encode_token(collection)}.*"
+    return f"{_intents(namespace, collection)}*"
 
 
 def index_key(
@@ -236,6 +236,10 @@ def _documents(namespace: str, collection: str) -> str:
 
 def _indexes(namespace: str, collection: str) -> str:
     return f"{_INDEX}./{encode_token(namespace)}.{encode_token(collection)}."
+
+
+def _intents(namespace: str, collection: str) -> str:
+    return f"{_INDEX}.//{encode_token(namespace)}.{encode_token(collection)}."
 
 
 def _path(tokens: list[str]) -> KeyPath:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
+from jskv_saver.adapters.jetstream.catalog import Catalog
 from jskv_saver.adapters.jetstream.entries import (
     CHUNK,
     Entries,
     catalog_in,
     required,
 )
-from jskv_saver.adapters.jetstream.indexes import Lookup, plan_lookup
+from jskv_saver.adapters.jetstream.indexes import Index, Lookup, plan_lookup, says
 from jskv_saver.adapters.jetstream.records import (
     Record,
     decode_record,
     path_in,
 )
+from jskv_saver.adapters.jetstream.repairs import Repairs
 from jskv_saver.adapters.jetstream.tokens import encode_token
 from jskv_saver.document.model import (
     Document,
@@ -30,11 +34,36 @@ from jskv_saver.document.model import (
 )
 from jskv_saver.document.names import PatternPath, is_exact, is_reserved
 from jskv_saver.document.query import Query
-from jskv_saver.errors import DocumentNotFoundError
+from jskv_saver.errors import DocumentNotFoundError, JskvError
 
 _FIRST_CHUNK: Final = 64
 _SPARE: Final = 4
 """Matching documents held while sorting, in pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """What may match a query.
+
+    Attributes:
+        located: Paths and keys, sorted.
+        hinted: By an index: the keys and their hints.
+        index: The index.
+        catalog: The declaration, read before the hints.
+    """
+
+    located: list[tuple[Path, str]]
+    hinted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    index: Index | None = None
+    catalog: Catalog | None = None
+
+    def doubtful(self, key: str, data: dict[str, Any] | None) -> dict[str, str]:
+        """The hints of a document that say what is not so, with its key."""
+        index = self.index
+        if index is None:
+            return {}
+        hints = self.hinted.get(key, ())
+        return {hint: key for hint in hints if not says(index, hint, data)}
 
 
 class Reading:
@@ -43,11 +72,13 @@ class Reading:
     Args:
         bucket: The bucket.
         entries: Its entries.
+        repairs: What to do about stale hints.
     """
 
-    def __init__(self, bucket: Bucket, entries: Entries) -> None:
+    def __init__(self, bucket: Bucket, entries: Entries, repairs: Repairs) -> None:
         self._bucket = bucket
         self._entries = entries
+        self._repairs = repairs
 
     async def get(self, namespace: str, collection: str, path: Path) -> Document:
         """The document, or `DocumentNotFoundError`."""
@@ -107,24 +138,24 @@ class Reading:
             and not query.filters
         ):
             return await self._latest(query)
-        located = await self._candidates(query)
+        candidates = await self._candidates(query)
         if query.by_id:
-            return await self._page_by_id(query, located)
-        return await self._page_by_order(query, located)
+            return await self._page_by_id(query, candidates)
+        return await self._page_by_order(query, candidates)
 
     async def count(self, query: Query) -> int:
         """How many documents match; without predicates their names are counted."""
-        located = await self._candidates(query)
+        candidates = await self._candidates(query)
         if not query.filters:
-            return len(located)
+            return len(candidates.located)
         count = 0
-        async for _ in self._matching(query, located):
+        async for _ in self._matching(query, candidates):
             count += 1
         return count
 
     async def ids(self, query: Query) -> list[Path]:
         """The paths of the documents within, sorted."""
-        return [path for path, _ in await self._candidates(query)]
+        return [path for path, _ in (await self._candidates(query)).located]
 
     async def matching(self, query: Query) -> AsyncIterator[Record]:
         """All that match, in the order of ids."""
@@ -150,8 +181,8 @@ class Reading:
 
     async def hinted(
         self, namespace: str, collection: str, lookups: Sequence[Lookup]
-    ) -> set[str]:
-        """The keys of the documents that hints name."""
+    ) -> dict[str, list[str]]:
+        """The keys of the documents that hints name, each with its hints."""
         listed = await asyncio.gather(
             *(
                 self._bucket.names(
@@ -164,13 +195,13 @@ class Reading:
                 for lookup in lookups
             )
         )
-        found: set[str] = set()
+        found: dict[str, list[str]] = {}
         for lookup, names in zip(lookups, listed, strict=True):
             width = len(lookup.index.fields)
             for name in names:
                 values, key = keys.split_index_key(name, width=width, tail=1)
                 if lookup.keeps(values[0]):
-                    found.add(key)
+                    found.setdefault(key, []).append(name)
         return found
 
     async def _latest(self, query: Query) -> Page:
@@ -196,26 +227,31 @@ class Reading:
         present = [entry for entry in entries if entry is not None]
         return max(present, key=_revision, default=None)
 
-    async def _candidates(self, query: Query) -> list[tuple[Path, str]]:
-        """Paths and keys of what may match, sorted."""
+    async def _candidates(self, query: Query) -> _Candidates:
         namespace, collection = query.namespace, query.collection
         filters = _filters(query)
         if is_reserved(collection):
-            return await self._located(await self._names(filters))
+            return _Candidates(await self._located(await self._names(filters)))
         if not query.filters:
             catalog, names = await asyncio.gather(
                 self._entries.catalog(namespace, collection), self._names(filters)
             )
             required(catalog, namespace, collection)
-            return await self._located(names)
-        catalog = await self._entries.catalog(namespace, collection)
-        usable = required(catalog, namespace, collection).usable
-        lookup = plan_lookup(usable, query.filters)
+            return _Candidates(await self._located(names))
+        catalog = required(
+            await self._entries.catalog(namespace, collection), namespace, collection
+        )
+        lookup = plan_lookup(catalog.usable, query.filters)
         if lookup is None:
-            return await self._located(await self._names(filters))
+            return _Candidates(await self._located(await self._names(filters)))
         hinted = await self.hinted(namespace, collection, [lookup])
         located = await self._located(hinted)
-        return [(path, key) for path, key in located if query.matches_path(path)]
+        return _Candidates(
+            [(path, key) for path, key in located if query.matches_path(path)],
+            hinted,
+            lookup.index,
+            catalog,
+        )
 
     async def _names(self, filters: Sequence[str]) -> list[str]:
         return await self._bucket.names(filters) if filters else []
@@ -239,36 +275,57 @@ class Reading:
         return located
 
     async def _matching(
-        self, query: Query, located: Sequence[tuple[Path, str]]
+        self, query: Query, candidates: _Candidates
     ) -> AsyncIterator[Record]:
         """What matches of what was located, in its order, read as it is taken."""
+        located = candidates.located
         start, size = 0, _FIRST_CHUNK if query.filters else query.limit + 1
         while start < len(located):
             chunk = located[start : start + size]
             found = await self._entries.read([key for _, key in chunk])
+            matching: list[Record] = []
+            suspects: dict[str, str] = {}
             for path, key in chunk:
-                entry = found.get(key)
-                if entry is not None:
+                data: dict[str, Any] | None = None
+                if (entry := found.get(key)) is not None:
                     record = decode_record(entry, path)
-                    if query.matches_data(record.document.data):
-                        yield record
+                    data = record.document.data
+                    if query.matches_data(data):
+                        matching.append(record)
+                        continue
+                suspects.update(candidates.doubtful(key, data))
+            if suspects:
+                await self._repair(query, candidates, suspects)
+            for record in matching:
+                yield record
             start, size = start + size, 2 * size
 
-    async def _page_by_id(self, query: Query, located: list[tuple[Path, str]]) -> Page:
-        paths = [path for path, _ in located]
+    async def _repair(
+        self, query: Query, candidates: _Candidates, suspects: dict[str, str]
+    ) -> None:
+        catalog, index = candidates.catalog, candidates.index
+        assert catalog is not None
+        assert index is not None
+        with suppress(JskvError):
+            # It is the reader's answer that counts; he may have no right to remove.
+            await self._repairs.remove(query.namespace, catalog, index, suspects)
+
+    async def _page_by_id(self, query: Query, candidates: _Candidates) -> Page:
+        paths = [path for path, _ in candidates.located]
         rest = query.paths_after_cursor(paths)
+        candidates = replace(
+            candidates, located=candidates.located[len(paths) - len(rest) :]
+        )
         documents: list[Document] = []
-        async for record in self._matching(query, located[len(paths) - len(rest) :]):
+        async for record in self._matching(query, candidates):
             documents.append(record.document)
             if len(documents) > query.limit:
                 break
         return query.page(documents)
 
-    async def _page_by_order(
-        self, query: Query, located: list[tuple[Path, str]]
-    ) -> Page:
+    async def _page_by_order(self, query: Query, candidates: _Candidates) -> Page:
         best: list[Document] = []
-        async for record in self._matching(query, located):
+        async for record in self._matching(query, candidates):
             if query.after_cursor(record.document):
                 best.append(record.document)
                 if len(best) > _SPARE * (query.limit + 1):

@@ -22,6 +22,7 @@ from jskv_saver.adapters.jetstream.fences import Fences
 from jskv_saver.adapters.jetstream.intents import Intents
 from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, parse_options
 from jskv_saver.adapters.jetstream.reading import Reading
+from jskv_saver.adapters.jetstream.repairs import Repairs
 from jskv_saver.adapters.jetstream.reserved import ReservedWrites
 from jskv_saver.adapters.jetstream.settings import CONNECT_OPTIONS
 from jskv_saver.document import paging, requests
@@ -104,9 +105,9 @@ class JetStreamDocumentStore:
         self._portal = portal
         self._bucket = bucket
         entries = self._entries = Entries(bucket)
-        self._reading = Reading(bucket, entries)
-        self._reserved = ReservedWrites(bucket, entries, patience)
         intents = self._intents = Intents(bucket, entries)
+        self._reading = Reading(bucket, entries, Repairs(bucket, entries, intents))
+        self._reserved = ReservedWrites(bucket, entries, patience)
         fences = Fences(bucket, entries, intents, patience)
         self._deletes = DeclaredDeletes(
             bucket, entries, self._reading, fences, patience
