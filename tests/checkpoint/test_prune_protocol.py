@@ -178,6 +178,47 @@ async def test_writes_that_a_crashed_prune_left_are_removed(
     assert not await saver.store.ids("default", "wr", within=("default", "t"))
 
 
+async def test_large_writes_that_an_epoch_overtakes_stay_whole(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The parts are older than the epoch, their document is younger."""
+    await put_chain(saver, ["1", "2"])
+    await saver.aput_writes(at("1"), [("c", "small")], "other")
+    store = type(saver.store)
+    put_many, remove_writes = store.put_many, Pruner._remove_writes
+    named, stored = asyncio.Event(), asyncio.Event()
+
+    async def split(self: Any, namespace: str, writes: Any, **options: Any) -> Any:
+        first, *rest = writes
+        if first[0] != "wr" or not rest or named.is_set():
+            return await put_many(self, namespace, writes, **options)
+        *parts, whole = writes
+        await put_many(self, namespace, parts, **options)
+        pruning.append(asyncio.create_task(other.aprune(["t"])))
+        await named.wait()
+        return await put_many(self, namespace, [whole], **options)
+
+    async def wait(pruner: Pruner, *what: Any) -> None:
+        named.set()
+        await stored.wait()
+        await remove_writes(pruner, *what)
+
+    pruning: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(store, "put_many", split)
+    monkeypatch.setattr(Pruner, "_remove_writes", wait)
+    large = "w" * 700_000
+    await saver.aput_writes(at("1"), [("c", large)], "task")
+    stored.set()
+    await pruning[0]
+    await put(saver, "1", {"n": 0})
+    found = await saver.aget_tuple(at("1"))
+    assert found
+    assert found.pending_writes == [("task", "c", large)]
+    assert await listed(saver) == ["2", "1"]
+
+
 async def test_more_dead_than_one_epoch_can_name(open_saver: OpenSaver) -> None:
     async with open_saver() as saver:
         ids = [f"{n:03}" + "é" * 500 for n in range(300)]

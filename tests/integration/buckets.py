@@ -21,12 +21,6 @@ READS: dict[str, Call] = {
 WRITES: dict[str, Call] = {
     "put": lambda kv: kv.put("a", b"x"),
     "put_many": lambda kv: kv.put_many([Put("a", b"x"), Put("b", b"x")]),
-    # Where the server has none, another write has to do.
-    "put_atomic": lambda kv: (
-        kv.put_atomic([Put("a", b"x"), Put("b", b"x")])
-        if kv.atomic
-        else kv.put("a", b"x")
-    ),
     "purge": lambda kv: kv.purge("a"),
     "delete": lambda kv: kv.delete("a", 1),
 }

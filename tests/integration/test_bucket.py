@@ -89,18 +89,6 @@ class TestEntries:
         assert await kv.last("a.>") == Entry("a.1", b"1", revision)
         assert await kv.last("a.2") == await kv.get("a.2")
 
-    async def test_ttl(self, kv: Bucket) -> None:
-        await kv.put("a", b"x", ttl=0.2)
-        assert await kv.get("a") is not None
-        await gone(kv, "a")
-        # No marker stays: it can be created again.
-        await kv.put("a", b"x", expected=0)
-
-    @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf")])
-    async def test_a_ttl_is_positive(self, kv: Bucket, ttl: float) -> None:
-        with pytest.raises(InvalidRequestError):
-            await kv.put("a", b"x", ttl=ttl)
-
     async def test_hostile_texts_stay_apart(self, kv: Bucket) -> None:
         paths = [(text,) for text in HOSTILE] + [("a", "b"), ("a.b", ""), ("", "")]
         written = {}
@@ -182,7 +170,9 @@ class TestMarkers:
             subject_delete_marker_ttl=60_000_000_000,
         )
         kv = Bucket(client, bucket)
-        await kv.put("a.1", b"x", ttl=1)
+        await kv.open()
+        subject = f"$KV.{bucket}.a.1"
+        await client.jetstream().publish(subject, b"x", headers={"Nats-TTL": "1s"})
         await kv.put("a.2", b"x")
         await gone(kv, "a.1")
         assert [entry.key for entry in await kv.get_many(["a.*"])] == ["a.2"]

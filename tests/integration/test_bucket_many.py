@@ -10,9 +10,7 @@ from nats.aio.client import Client
 from jskv_saver.adapters.jetstream.bucket import Bucket, BucketOptions, Entry, Put
 from jskv_saver.errors import (
     DocumentTooLargeError,
-    InvalidRequestError,
     StorageFullError,
-    UnsuitableBucketError,
     VersionConflictError,
 )
 
@@ -159,32 +157,6 @@ class TestManyWrites:
         entries = await kv.get_many(["big.*"])
         assert [entry.value for entry in entries] == [write.value for write in writes]
 
-    async def test_atomic(self, kv: Bucket) -> None:
-        await kv.open()
-        if not kv.atomic:
-            with pytest.raises(UnsuitableBucketError):
-                await kv.put_atomic([Put("a", b"")])
-            assert await kv.get("a") is None
-            return
-        revisions = await kv.put_atomic([Put(f"a.{n}", b"x", 0) for n in range(5)])
-        assert [entry.revision for entry in await kv.get_many(["a.*"])] == revisions
-        with pytest.raises(VersionConflictError):
-            await kv.put_atomic([Put("b.1", b""), Put("a.1", b"", 0), Put("b.2", b"")])
-        assert await kv.names(["b.*"]) == []
-        for count in (0, 1001):
-            with pytest.raises(InvalidRequestError):
-                await kv.put_atomic([Put("a", b"")] * count)
-
-    async def test_many_atomic_batches_at_once(self, kv: Bucket) -> None:
-        await kv.open()
-        if kv.atomic:
-            batches = (
-                kv.put_atomic([Put(f"h.{n}.{m}", b"x") for m in range(3)])
-                for n in range(100)
-            )
-            await asyncio.gather(*batches)
-            assert len(await kv.names(["h.>"])) == 300
-
 
 class TestSizes:
     @pytest.mark.parametrize(
@@ -196,10 +168,9 @@ class TestSizes:
             kv.put("a", value),
             kv.put("b", value, expected=0),
             kv.put("c", value, expected=0, expected_filter="c.>"),
-            kv.put("d", value, ttl=60),
             kv.put_many([Put("e", b""), Put("f", value, 0)]),
         ]
-        for key, write in zip("abcdf", writes, strict=True):
+        for key, write in zip("abcf", writes, strict=True):
             (result,) = await asyncio.gather(write, return_exceptions=True)
             entry = await kv.get(key)
             if isinstance(result, DocumentTooLargeError):
@@ -218,7 +189,7 @@ class TestSizes:
         assert kv.max_value(key) > MIB - 4096
         await kv.open()
         value = bytes(kv.max_value(key))
-        await kv.put(key, value, expected=0, expected_filter=key, ttl=100)
+        await kv.put(key, value, expected=0, expected_filter=key)
 
     async def test_a_bucket_with_a_limit_of_its_own(
         self, client: Client, bucket: str

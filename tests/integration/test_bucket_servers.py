@@ -57,8 +57,6 @@ class TestOtherServers:
         await far.put("a", b"far", expected=entry.revision, expected_filter="a")
         assert await there.get("a") == await far.get("a")
         await far.put_many([Put("b.1", b"x"), Put("b.2", b"x", 0)])
-        if far.atomic:
-            await far.put_atomic([Put("b.3", b"x"), Put("b.4", b"x", 0)])
         names = await far.names(["b.*"])
         assert len(names) >= 2
         assert [e.key for e in await far.get_many(["b.*"])] == names

@@ -329,6 +329,7 @@ async def test_a_read_removes_the_hints_that_a_dead_writer_has_left(
         mortal = store_over(MortalBucket(nats_url, bucket, lives, die_in_process))
         with pytest.raises(Killed):
             await mortal.put("owner", "people", id, {"city": "Ulm"})
+        await mortal._bucket.close()
     assert len(await hint_names(store, "owner", "people")) == 4
     # From here on neither of the two can still arrive.
     if spec is PEOPLE:

@@ -158,14 +158,12 @@ class TestDocumentKeys:
         self, namespace: str, collection: str, path: tuple[str, ...]
     ) -> None:
         key = keys.document_key(namespace, collection, path)
-        parsed = keys.parse_document_key(key)
-        assert parsed is not None
-        assert (parsed.namespace, parsed.collection) == (namespace, collection)
+        parsed = keys.path_of_key(key)
         complete = not keys.needs_path(path)
-        assert keys.is_complete(parsed.path) == complete
-        assert len(parsed.path) == len(path)
+        assert keys.is_complete(parsed) == complete
+        assert len(parsed) == len(path)
         if complete:
-            assert keys.path_of_key(key) == path
+            assert parsed == path
 
     @given(st.lists(st.tuples(NAMES, COLLECTIONS, PATHS), min_size=2, max_size=12))
     def test_different_ids_have_different_keys(
@@ -232,43 +230,64 @@ class TestDocumentKeys:
         "key", ["foo", "foo.bar", "docs./ns.c", "docs./ns.t", "docs./ns.d", "cp.ns", ""]
     )
     def test_other_keys_are_no_documents(self, key: str) -> None:
-        assert keys.parse_document_key(key) is None
         with pytest.raises(CorruptDocumentError) as caught:
             keys.path_of_key(key)
         assert caught.value.key == key
 
     def test_a_key_that_was_not_encoded_here_is_no_document(self) -> None:
-        assert keys.parse_document_key("cp.ns.=Z") is None
+        with pytest.raises(CorruptDocumentError):
+            keys.path_of_key("cp.ns.=Z")
 
 
 class TestIndexKeys:
     @given(SCALARS, PATHS, st.text(max_size=5))
-    def test_round_trip(self, value: Any, path: tuple[str, ...], index: str) -> None:
+    def test_filters(self, value: Any, path: tuple[str, ...], index: str) -> None:
         token = value_token(value)
         key = keys.index_key("ns", "docs", index, [token], path)
-        parsed = keys.parse_index_key(key)
-        assert parsed.index == index
-        assert parsed.values == (token,)
-        if not keys.needs_path(path):
-            assert parsed.path == path
         assert matches(keys.index_filter("ns", "docs"), key)
         assert matches(keys.index_filter("ns", "docs", index), key)
         assert matches(keys.index_filter("ns", "docs", index, [token]), key)
-        assert keys.parse_document_key(key) is None
+        with pytest.raises(CorruptDocumentError):
+            keys.path_of_key(key)
 
     def test_several_values(self) -> None:
         tokens = [value_token(1), value_token("a")]
         key = keys.index_key("ns", "docs", "pair", tokens, ("x", "y"))
-        parsed = keys.parse_index_key(key, width=2)
-        assert parsed.values == tuple(tokens)
-        assert parsed.path == ("x", "y")
+        document = keys.document_key("ns", "docs", ("x", "y"))
+        assert keys.split_index_key(key, width=2) == (tokens, document)
+
+    @given(NAMES, st.sampled_from(["docs", "a", "cp2", "*", ""]), PATHS)
+    def test_intents_and_bars_stand_apart(
+        self, namespace: str, collection: str, path: tuple[str, ...]
+    ) -> None:
+        intent = keys.intent_key(namespace, collection, "5107")
+        assert matches(keys.intent_filter(namespace, collection), intent)
+        for other in ("docs", "a", "", "-"):
+            assert not matches(keys.index_filter(namespace, other), intent)
+            assert not matches(keys.collection_filter(namespace, other), intent)
+        document = keys.document_key(namespace, collection, path)
+        bar = keys.bar_key(document)
+        assert matches(keys.bar_filter(document), document)
+        assert matches(keys.bar_filter(document), bar)
+        assert matches(keys.collection_filter(namespace, collection), bar)
+        below = keys.document_filter(namespace, collection, (), deep=True)
+        assert not matches(below, bar)
+        for other in (
+            keys.catalog_key(namespace, collection),
+            keys.tick_key(namespace, collection),
+            keys.document_key(namespace, collection, (*path, "x")),
+        ):
+            assert not matches(keys.bar_filter(document), other)
+        thread = keys.thread_filter(namespace, path)
+        assert not matches(thread, intent)
+        assert not matches(thread, bar)
 
     @pytest.mark.parametrize(
         "key", ["a", "docs./ns.d.x.y.z", "ix./ns.a.b.c", "ix.ns.a.b.c.d"]
     )
     def test_other_keys_are_refused(self, key: str) -> None:
         with pytest.raises(CorruptDocumentError):
-            keys.parse_index_key(key)
+            keys.split_index_key(key, width=1)
 
     @given(SCALARS, st.sampled_from(["docs", "é", "a.b"]), PATHS)
     def test_the_document_that_an_index_key_is_about(

@@ -31,8 +31,6 @@ WRITES: Final = "wr"
 PARTS: Final = "bl"
 THREADS: Final = "th"
 RUNS: Final = "rn"
-THREAD_COLLECTIONS: Final = ("cp", "wr", "bl", "th", "rn", "ls", "ad", "pn")
-"""Everything that a thread owns, so that deleting it is one purge."""
 
 EPOCH: Final = ""
 """The reserved last segment; LangGraph reads an empty checkpoint id as "none"."""

@@ -21,7 +21,7 @@ from jskv_saver.checkpoint.layout import (
 )
 from jskv_saver.document.model import Document, DocumentId, Path, path_of
 from jskv_saver.document.port import DocumentStore
-from jskv_saver.errors import CorruptDocumentError
+from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
 
 PAGE = 256
 """Documents that one read asks for at most, where it can be cut."""
@@ -66,6 +66,14 @@ class Partition:
         if epoch.known is None:
             return greatest(set(await self.names(scope)) - epoch.dead)
         return epoch.known
+
+    async def epoch_version(self, scope: Scope) -> int:
+        """The version of the epoch of a namespace, never a stale one; 0: none."""
+        try:
+            epoch = await self.store.get(self.namespace, RECORDS, scope.record(EPOCH))
+        except DocumentNotFoundError:
+            return 0
+        return epoch.version
 
     async def names(self, scope: Scope) -> list[str]:
         """The ids of the checkpoints of a namespace, ascending."""

@@ -30,7 +30,6 @@ from jskv_saver.checkpoint.layout import (
     PARTS,
     RECORDS,
     RUNS,
-    THREAD_COLLECTIONS,
     WRITES,
     Epoch,
     Record,
@@ -43,6 +42,7 @@ from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.document.model import ANY, path_of
+from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
 
 _CONCURRENT = 64
@@ -84,7 +84,7 @@ class Pruner:
         """Erase a thread and all that belongs to it: one purge."""
         agent = self._partition.agent
         await self._store.delete(
-            self._namespace, THREAD_COLLECTIONS, (agent, thread), subtree=True
+            self._namespace, RESERVED_COLLECTIONS, (agent, thread), subtree=True
         )
         self._partition.heads.forget_thread(agent, thread)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -274,25 +276,34 @@ class Writer:
     async def _store_writes(
         self, scope: Scope, id: str, task: str, writes: list[PendingWrite], version: int
     ) -> bool:
-        encoded = encode_writes(writes, self.part_size)
-        whole: Write = (WRITES, scope.task(id, task), encoded.document, version)
-        if not encoded.parts:
-            await self._store.put_many(self._namespace, [whole], exact=False)
-            return True
-        ids = [scope.task_part(id, task, name) for name in encoded.parts]
-        contents = encoded.parts.values()
-        parts: list[Write] = [
-            (WRITES, part, {"b": content}, None)
-            for part, content in zip(ids, contents, strict=True)
-        ]
-        await self._store.put_many(self._namespace, [*parts, whole], exact=False)
-        # A delete that ran between the parts and the document took parts with it.
-        found = await self._store.get_many(
-            self._namespace, [(WRITES, part) for part in ids]
+        while True:
+            encoded = encode_writes(writes, self.part_size)
+            parts: list[Write] = [
+                (WRITES, scope.task_part(id, task, name), {"b": content}, None)
+                for name, content in encoded.parts.items()
+            ]
+            whole: Write = (WRITES, scope.task(id, task), encoded.document, version)
+            stored = await self._store.put_many(
+                self._namespace, [*parts, whole], exact=False
+            )
+            version = stored[-1].version
+            if not parts or await self._keeps_parts(scope, parts):
+                return True
+
+    async def _keeps_parts(self, scope: Scope, parts: Sequence[Write]) -> bool:
+        """Whether no removal came between the parts and the document that names them.
+
+        A delete took the parts with it. A prune takes, sooner or later, what is older
+        than its epoch: parts that are must be stored again, younger, for the document
+        stays.
+        """
+        found, epoch = await asyncio.gather(
+            self._store.get_many(self._namespace, [(WRITES, p[1]) for p in parts]),
+            self._partition.epoch_version(scope),
         )
-        if len(found) == len(ids):
-            return True
-        raise VersionConflictError("the thread was deleted meanwhile")
+        if len(found) < len(parts):
+            return False
+        return epoch < min(part.version for part in found.values())
 
     async def task_writes(
         self, scope: Scope, id: str, task: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from jskv_saver.document.model import Condition, Data, DocumentId, Fence, Path, Pattern
 from jskv_saver.document.names import (
@@ -153,7 +153,8 @@ def check_delete(
     if not subtree:
         if not isinstance(collection, str):
             raise InvalidRequestError("without subtree, collection is one name")
-        prefix: PatternPath = _exact(id)
+        # Refuses `ANY`.
+        prefix: PatternPath = parse_id(cast(DocumentId, id))
         names: tuple[str, ...] = (check_collection(collection),)
     else:
         prefix = parse_prefix(id)
@@ -188,10 +189,6 @@ def _parse_fence(fence: Fence) -> ParsedFence:
         raise InvalidRequestError("if_latest is not a pair (prefix, version)")
     prefix, version = fence
     return parse_id(prefix), check_version(version, "the version of if_latest")
-
-
-def _exact(id: Any) -> Path:
-    return parse_id(id)
 
 
 def _collection_names(collection: str | Sequence[str]) -> tuple[str, ...]:

@@ -98,19 +98,9 @@ class Bucket:
         return self._features is not None and self._features.replicated
 
     @property
-    def atomic(self) -> bool:
-        """Whether `put_atomic` can be used."""
-        return self._features is not None and self._features.atomic
-
-    @property
     def history(self) -> int:
         """How many revisions of a key are kept; more than one only where others did."""
         return 1 if self._features is None else self._features.history
-
-    @property
-    def fast(self) -> bool:
-        """Whether `put_many` takes one round trip."""
-        return self._features is not None and self._features.fast
 
     @property
     def client(self) -> Client:
@@ -141,7 +131,6 @@ class Bucket:
         *,
         expected: int | None = None,
         expected_filter: str | None = None,
-        ttl: float | None = None,
     ) -> int:
         """Store a value and return its revision.
 
@@ -151,7 +140,6 @@ class Bucket:
             expected: Store only if this is the newest revision under
                 `expected_filter`, markers included; 0: nothing is there.
             expected_filter: The filter that `expected` is about, the key by default.
-            ttl: Seconds after which the server removes it, at least 1, rounded up.
 
         Raises:
             VersionConflictError: Another revision is the newest; nothing was stored.
@@ -161,7 +149,7 @@ class Bucket:
         """
         if self._features is None:
             await self._open_once()
-        return await self._writes.put(Put(key, value, expected, expected_filter), ttl)
+        return await self._writes.put(Put(key, value, expected, expected_filter))
 
     async def put_many(
         self, writes: Sequence[Put], *, exact: bool = True, relaxed: bool = False
@@ -187,17 +175,6 @@ class Bucket:
         if not writes:
             return []
         return await self._writes.put_in_order(writes, exact=exact, relaxed=relaxed)
-
-    async def put_atomic(self, writes: Sequence[Put]) -> list[int]:
-        """Store all values or none; needs `atomic`. About 2.5 ms on file storage.
-
-        Raises:
-            VersionConflictError: A condition does not hold; nothing was stored.
-            UnsuitableBucketError: The bucket has no atomic batches.
-        """
-        if self._features is None or self._bound != self._requests.generation:
-            await self._open_once()
-        return await self._writes.put_atomic(writes)
 
     async def get(self, key: str) -> Entry | None:
         """The key's entry, or None when there is none or it was deleted."""

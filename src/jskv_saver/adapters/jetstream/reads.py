@@ -94,7 +94,7 @@ class Reads:
         if not wanted:
             return []
         if not self.direct:
-            entries = await self._one_by_one(await self._keys_of(wanted))
+            entries = await self.from_leader(await self._keys_of(wanted))
         elif len(wanted) <= _CHUNK and sum(map(len, wanted)) <= _REQUEST_BYTES:
             # The usual case without the detour of a task.
             entries = await self._chunk(wanted)
@@ -105,10 +105,6 @@ class Reads:
         newest = {entry.key: entry for entry in entries}
         found = (entry for entry in newest.values() if not entry.marker)
         return sorted(found, key=lambda entry: entry.revision)
-
-    async def from_leader(self, keys: Iterable[str]) -> list[Entry]:
-        """The newest messages of keys, markers too, each from the leader."""
-        return await self._one_by_one(keys)
 
     async def names(self, filters: Sequence[str]) -> list[str]:
         """The keys under filters, sorted, each once; the leader's word."""
@@ -150,7 +146,9 @@ class Reads:
         wild = [filter for filter in filters if not is_plain(filter)]
         return list(dict.fromkeys([*plain, *(await self.names(wild) if wild else ())]))
 
-    async def _one_by_one(self, keys: Iterable[str]) -> list[Entry]:
+    async def from_leader(self, keys: Iterable[str]) -> list[Entry]:
+        """The newest messages of keys, markers too, each from the leader."""
+
         async def one(key: str) -> Entry | None:
             async with self._singles:
                 return await self.stored(key)

@@ -195,37 +195,6 @@ class Requests:
         finally:
             self._release(token)
 
-    async def atomic_batch(self, messages: Sequence[Message]) -> Msg:
-        """Store all messages or none, and return the answer to the last (ADR-50)."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.timeout
-        client = await self.ready(deadline)
-        future: asyncio.Future[Msg] = loop.create_future()
-        subjects = [message.subject for message in messages]
-        token = self._register(
-            Waiting, future, subjects, True, deadline, client, salt=self._salt
-        )[0]
-        last = len(messages)
-        try:
-            for number, message in enumerate(messages, 1):
-                headers = {
-                    **(message.headers or {}),
-                    "Nats-Batch-Id": token,
-                    "Nats-Batch-Sequence": str(number),
-                }
-                if number == last:
-                    headers["Nats-Batch-Commit"] = "1"
-                with self._sending(number):
-                    await client.publish(
-                        message.subject,
-                        message.payload,
-                        self._prefix + token if number == last else "",
-                        headers,
-                    )
-            return await future
-        finally:
-            self._release(token)
-
     def dispatch(self, msg: Msg) -> None:
         """Hand a message to the request that waits for it."""
         token = msg.subject[len(self._prefix) :]
@@ -267,7 +236,12 @@ class Requests:
         connected, now = client.is_connected, loop.time()
         for waiting in self._pending.values():
             if not connected or waiting.generation != generation:
-                waiting.fail(lost(write=waiting.write, why=f"the connection to {self.connection.where} broke"))
+                waiting.fail(
+                    lost(
+                        write=waiting.write,
+                        why=f"the connection to {self.connection.where} broke",
+                    )
+                )
             elif now >= waiting.deadline:
                 why = f"no answer within {self.timeout:g} s"
                 waiting.fail(lost(write=waiting.write, why=why))

@@ -35,7 +35,6 @@ class Features:
         replicated: It has more than one replica.
         history: How many revisions of a key it keeps.
         ttl: Entries may expire.
-        atomic: Several entries may be written all or none.
         fast: Several entries may be written in order in one round trip.
         max_value_size: Bytes of a value, headers included; -1: no limit.
         file: It is stored in files.
@@ -45,7 +44,6 @@ class Features:
     replicated: bool
     history: int
     ttl: bool
-    atomic: bool
     fast: bool
     max_value_size: int
     file: bool
@@ -181,7 +179,6 @@ def check(bucket: str, config: Mapping[str, Any], version: str) -> Features:
         replicated=int(config.get("num_replicas", 1)) > 1,
         history=int(config.get("max_msgs_per_subject", -1)),
         ttl=bool(config.get("allow_msg_ttl")),
-        atomic=bool(config.get("allow_atomic")),
         fast=bool(config.get("allow_batched")),
         max_value_size=int(config.get("max_msg_size", -1)),
         file=config.get("storage", "file") == "file",

@@ -1,10 +1,9 @@
-"""Writing a bucket: one entry, several in order, all or none, and removing."""
+"""Writing a bucket: one entry, several in order, and removing."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +25,6 @@ from jskv_saver.adapters.jetstream.stream import Features
 from jskv_saver.adapters.jetstream.waiting import Message, NobodyListensError
 from jskv_saver.errors import (
     DocumentTooLargeError,
-    InvalidRequestError,
     JskvError,
     UnsuitableBucketError,
 )
@@ -49,7 +47,6 @@ _SIZES: Final = 32
 # Of a fast batch, and of puts that are sent at once: what one connection carries well.
 _WINDOW_BYTES: Final = 4 * 1024 * 1024
 _WINDOW: Final = 500
-_ATOMIC_LIMIT: Final = 1000
 
 
 class Writes:
@@ -91,12 +88,9 @@ class Writes:
                 limit=limit,
             )
 
-    async def put(self, put: Put, ttl: float | None = None) -> int:
+    async def put(self, put: Put) -> int:
         """Store a value and return its revision."""
-        headers = self._headers(put)
-        if ttl is not None:
-            headers = {**(headers or {}), _TTL: self._ttl(ttl)}
-        msg = await self._send(self._message(put, headers))
+        msg = await self._send(self._message(put, self._headers(put)))
         return self._revision(msg, put)
 
     async def put_in_order(
@@ -125,28 +119,6 @@ class Writes:
         if exact:
             await self._fill_in(puts, revisions)
         return revisions
-
-    async def put_atomic(self, puts: Sequence[Put]) -> list[int]:
-        """Store all values or none, and return the revisions."""
-        if not 0 < len(puts) <= _ATOMIC_LIMIT:
-            raise InvalidRequestError(
-                f"an atomic batch has 1 to {_ATOMIC_LIMIT} writes"
-            )
-        if self.features is None or not self.features.atomic:
-            # An older server would store them one by one.
-            raise UnsuitableBucketError(
-                f"bucket {self._api.bucket!r} has no atomic batches",
-                bucket=self._api.bucket,
-                setting="allow_atomic",
-            )
-        messages = [self._message(put, self._headers(put)) for put in puts]
-        try:
-            msg = await self._requests.atomic_batch(messages)
-        except NobodyListensError:
-            msg = await self._api.again(lambda: self._requests.atomic_batch(messages))
-        last = self._revision(msg, puts[-1])
-        # One after another: the batch is stored under one lock (ADR-50).
-        return list(range(last - len(puts) + 1, last + 1))
 
     async def delete(self, key: str, expected: int) -> None:
         """Remove a key if `expected` is its newest revision."""
@@ -202,20 +174,6 @@ class Writes:
             filter = checked_filter(put.expected_filter)
             headers[_EXPECTED_SUBJECT] = self._api.keys + filter
         return headers
-
-    def _ttl(self, seconds: float) -> str:
-        features = self.features
-        if not seconds > 0 or math.isinf(seconds):
-            raise InvalidRequestError(f"a TTL is a positive number, not {seconds!r}")
-        if features is not None and features.history != 1:
-            # What it replaced would come back when it expires.
-            raise UnsuitableBucketError(
-                f"bucket {self._api.bucket!r} keeps {features.history} revisions of a "
-                f"key: entries that expire need max_msgs_per_subject = 1",
-                bucket=self._api.bucket,
-                setting="max_msgs_per_subject",
-            )
-        return f"{math.ceil(seconds)}s"
 
     async def _send(self, message: Message) -> Msg:
         try:
