@@ -113,7 +113,7 @@ class Reading:
                 wanted[key] = collection, pattern
             else:
                 filters[keys.document_filter(namespace, collection, pattern)] = None
-        found = await self._entries.read([*catalogs.values(), *wanted])
+        found, under = await self._read([*catalogs.values(), *wanted], list(filters))
         for name, key in catalogs.items():
             required(catalog_in(found, key), namespace, name)
         answer: dict[ReadKey, Document] = {}
@@ -121,9 +121,9 @@ class Reading:
             if key in found:
                 document = decode_record(found[key], path).document
                 answer[collection, document.id] = document
-        if filters:
+        if under:
             names = {encode_token(collection): collection for collection, _ in reads}
-            for entry in await self._under(list(filters)):
+            for entry in under:
                 document = decode_record(entry).document
                 answer[names[entry.key.split(".", 1)[0]], document.id] = document
         return answer
@@ -331,6 +331,27 @@ class Reading:
                 if len(best) > _SPARE * (query.limit + 1):
                     best = query.sort(best)[: query.limit + 1]
         return query.page(query.sort(best))
+
+    async def _read(
+        self, wanted: Sequence[str], filters: Sequence[str]
+    ) -> tuple[dict[str, Entry], list[Entry]]:
+        """The entries of keys, and those under filters: one request where it can be."""
+        if not filters:
+            return await self._entries.read(wanted), []
+        await self._bucket.open()
+        if self._bucket.replicated or len(wanted) > CHUNK:
+            return await asyncio.gather(
+                self._entries.read(wanted), self._under(filters)
+            )
+        exact = frozenset(wanted)
+        found: dict[str, Entry] = {}
+        under: list[Entry] = []
+        for entry in await self._bucket.get_many([*wanted, *filters]):
+            if entry.key in exact:
+                found[entry.key] = entry
+            else:
+                under.append(entry)
+        return found, under
 
     async def _under(self, filters: Sequence[str]) -> list[Entry]:
         await self._bucket.open()
