@@ -63,6 +63,13 @@ class Portal:
         """Whether `close` was called."""
         return self._closed
 
+    @property
+    def lost(self) -> bool:
+        """Whether its home is out of reach: another process's, or ended."""
+        home = self._parent or self
+        ended = home._loop is not None and home._loop.is_closed()
+        return ended or self._pid != os.getpid()
+
     def bind(self) -> None:
         """Make the running loop the home, unless there is a home already."""
         if self._parent:

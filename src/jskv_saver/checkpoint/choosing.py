@@ -60,3 +60,28 @@ def needed(
                     break
                 parent = records[parent].parent
     return found
+
+
+def children_first(records: Mapping[str, Record]) -> list[list[str]]:
+    """The ids in groups to remove one after the other.
+
+    Whatever part of it is done, a delta channel's history of what is still there is
+    whole; where there is no delta channel the order does not matter.
+    """
+    if not any(record.deltas for record in records.values()):
+        return [list(records)]
+    depths: dict[str, int] = {}
+    for id in records:
+        path: list[str] = []
+        at: str | None = id
+        while at is not None and at in records and at not in depths:
+            path.append(at)
+            at = records[at].parent if records[at].parent not in path else None
+        depth = depths[at] + 1 if at is not None and at in depths else 0
+        for ancestor in reversed(path):
+            depths[ancestor] = depth
+            depth += 1
+    groups: dict[int, list[str]] = {}
+    for id, depth in depths.items():
+        groups.setdefault(depth, []).append(id)
+    return [groups[depth] for depth in sorted(groups, reverse=True)]

@@ -155,14 +155,16 @@ class SaverCore(BaseCheckpointSaver[Any]):
         """End the saver, and its store if it is its own. Idempotent."""
         if self._portal.closed:
             return
-        self._portal.run(self._release)
+        if not self._portal.lost:
+            self._portal.run(self._release)
         self._close_portals()
 
     async def aclose(self) -> None:
         """As `close`, to be awaited."""
         if self._portal.closed:
             return
-        await self._portal.arun(self._release)
+        if not self._portal.lost:
+            await self._portal.arun(self._release)
         self._close_portals()
 
     def _close_portals(self) -> None:

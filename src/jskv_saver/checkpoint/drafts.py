@@ -254,7 +254,8 @@ def lay_out(
     inline = sum(
         len(v.content) for v in draft.values.values() if len(v.content) <= INLINE
     )
-    threshold = INLINE if inline <= INLINE_TOTAL else 0
+    threshold = INLINE if inline <= min(INLINE_TOTAL, part_size // 4) else 0
+    record_threshold = min(INLINE_RECORD, part_size // 8)
     open_entries: dict[str, tuple[str, list[Run]]] = {}
 
     def store(name: str, value: Typed, threshold: int, old: Base | None) -> None:
@@ -269,8 +270,8 @@ def lay_out(
             else:
                 packer.add(runs, value.content[piece.start : piece.end])
 
-    store("s", draft.skeleton, INLINE_RECORD, None)
-    store("m", draft.metadata, INLINE_RECORD, None)
+    store("s", draft.skeleton, record_threshold, None)
+    store("m", draft.metadata, record_threshold, None)
     values: dict[str, Typed] = {}
     for channel, value in draft.values.items():
         name = "c" + channel

@@ -9,6 +9,9 @@ from jskv_saver.checkpoint.partition import PAGE
 from jskv_saver.checkpoint.reader import Loaded, Reader
 from jskv_saver.document.model import Path
 
+_PAGE_BYTES = 16 * 1024 * 1024
+"""Bytes of values that a page holds, unless its first checkpoint has more."""
+
 
 class Listing:
     """A listing, read page by page.
@@ -40,31 +43,48 @@ class Listing:
         self._accept = accept
         self._names: list[Path] | None = None
         self._writes: dict[Path, list[Path]] = {}
+        self._found: list[tuple[Scope, Record]] = []
         self._at = 0
 
     async def next_page(self) -> list[Loaded] | None:
         """The next checkpoints, newest first; None at the end."""
         while self._left is None or self._left > 0:
-            if self._names is None:
-                self._names = await self._reader.names(*self._where, *self._bounds)
-                if self._names:
-                    self._writes = await self._reader.names_of_writes(*self._where)
-            if self._at >= len(self._names):
+            if not self._found and not await self._find_more():
                 return None
-            size = PAGE if self._accept or self._left is None else self._left
-            size = min(size, PAGE)
-            paths = self._names[self._at : self._at + size]
-            self._at += len(paths)
-            records = await self._reader.read_records(paths)
-            if self._accept:
-                records = await self._matching(records, self._accept)
-            records = records[: self._left]
-            page = await self._reader.read_contents(records, self._writes)
+            page = await self._reader.read_contents(self._cut(), self._writes)
             if self._left is not None:
                 self._left -= len(page)
             if page:
                 return page
         return None
+
+    async def _find_more(self) -> bool:
+        """Look for records until some match; whether there are any."""
+        if self._names is None:
+            self._names = await self._reader.names(*self._where, *self._bounds)
+            if self._names:
+                self._writes = await self._reader.names_of_writes(*self._where)
+        while not self._found and self._at < len(self._names):
+            size = PAGE if self._accept or self._left is None else self._left
+            paths = self._names[self._at : self._at + min(size, PAGE)]
+            self._at += len(paths)
+            records = await self._reader.read_records(paths)
+            if self._accept:
+                records = await self._matching(records, self._accept)
+            self._found = records[: self._left]
+        return bool(self._found)
+
+    def _cut(self) -> list[tuple[Scope, Record]]:
+        """As many of the records that were found as may be held at once."""
+        size = 0
+        for at, (_, record) in enumerate(self._found):
+            size += sum(entry.length for entry in record.entries())
+            if at and size > _PAGE_BYTES:
+                break
+        else:
+            at = len(self._found)
+        cut, self._found = self._found[:at], self._found[at:]
+        return cut
 
     async def _matching(
         self,

@@ -17,6 +17,7 @@ namespace finishes it.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -24,7 +25,13 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.serde.types import TASKS
 
-from jskv_saver.checkpoint.choosing import Choose, all_but_latest, needed, of_runs
+from jskv_saver.checkpoint.choosing import (
+    Choose,
+    all_but_latest,
+    children_first,
+    needed,
+    of_runs,
+)
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
@@ -145,10 +152,13 @@ class Pruner:
             unfinished = {
                 id for id, record in records.items() if epoch and epoch.kills(record)
             }
+            senders = await self._senders(scope, records)
+            # Who named them may have died before he saw that they are needed.
+            spared = needed(records, records.keys() - unfinished, senders) & unfinished
+            unfinished -= spared
             alive = {id: r for id, r in records.items() if id not in unfinished}
-            senders = await self._senders(scope, alive)
             chosen = choose(alive, senders)
-            if not chosen and not unfinished and not lost:
+            if not chosen and not unfinished and not lost and not spared:
                 claim = _Claim(before)
                 return True
             dead = self._fitting([*sorted(unfinished), *sorted(chosen)])
@@ -224,8 +234,7 @@ class Pruner:
         room = self._store.limits.data // 2
         fitting: dict[str, None] = {}
         for id in dead:
-            # As JSON may need it at most.
-            room -= 6 * len(id) + 3 if not id.isascii() else len(id) + 3
+            room -= len(json.dumps(id)) + 1
             if room < 0:
                 break
             fitting[id] = None
@@ -255,21 +264,29 @@ class Pruner:
         self, scope: Scope, at_hand: Mapping[str, Record] | None = None
     ) -> dict[str, Record]:
         """All records of a namespace; those at hand are not read again."""
-        names = await self._partition.names(scope)
-        records = {id: at_hand[id] for id in names if id in at_hand} if at_hand else {}
-        missing = [id for id in names if id not in records]
-        for at in range(0, len(missing), PAGE):
-            page, _ = await self._partition.records(scope, missing[at : at + PAGE])
-            records.update(page)
-        return records
+        records = dict(at_hand or {})
+        while True:
+            names = await self._partition.names(scope)
+            missing = [id for id in names if id not in records]
+            for at in range(0, len(missing), PAGE):
+                page, _ = await self._partition.records(scope, missing[at : at + PAGE])
+                records.update(page)
+            # One that was removed before it was read may have a child by now that
+            # the names do not tell, with what it took over from it.
+            if all(id in records for id in names):
+                return {id: records[id] for id in names}
 
     async def _remove_records(self, scope: Scope, dead: Mapping[str, Record]) -> None:
-        await _all(
-            self._store.delete(
-                self._namespace, RECORDS, scope.record(id), below=record.version + 1
+        for ids in children_first(dead):
+            await _all(
+                self._store.delete(
+                    self._namespace,
+                    RECORDS,
+                    scope.record(id),
+                    below=dead[id].version + 1,
+                )
+                for id in ids
             )
-            for id, record in dead.items()
-        )
 
     async def _remove_writes(self, scope: Scope, bounds: Mapping[str, int]) -> None:
         present = await self._written(scope)

@@ -39,6 +39,7 @@ from jskv_saver.document.model import Write
 from jskv_saver.errors import (
     DivergentCheckpointError,
     DocumentNotFoundError,
+    DocumentTooLargeError,
     StoreUnavailableError,
     UnknownOutcomeError,
     VersionConflictError,
@@ -50,6 +51,9 @@ ConflictPolicy = Literal["fork", "raise"]
 PART_SIZE = 524_288
 """Greatest size of a part in bytes, where the store allows documents that large."""
 _DOCUMENT_OVERHEAD = 4096
+_LEAST_PART = 2048
+_MOST_RUNS = 32
+"""Runs whose index entry is remembered; more are written once more."""
 
 
 class Writer:
@@ -66,7 +70,15 @@ class Writer:
     @property
     def part_size(self) -> int:
         """The greatest size of a part here, in bytes."""
-        return min(PART_SIZE, self._store.limits.data - _DOCUMENT_OVERHEAD)
+        size = min(PART_SIZE, self._store.limits.data - _DOCUMENT_OVERHEAD)
+        if size < _LEAST_PART:
+            raise DocumentTooLargeError(
+                "the store takes documents that are too small for checkpoints: raise "
+                f"the server's max_payload by {_LEAST_PART - size} bytes at least",
+                size=_LEAST_PART + _DOCUMENT_OVERHEAD,
+                limit=self._store.limits.data,
+            )
+        return size
 
     # -- checkpoints -----------------------------------------------------------------
 
@@ -119,6 +131,9 @@ class Writer:
         if self._on_conflict == "fork" or draft.source != "loop" or draft.scope.ns:
             return False
         current = head.known[0] if head.known else None
+        if current is not None and draft.id <= current:
+            # A clock is behind: it would be stored, and never be the latest.
+            return True
         if current == draft.parent:
             return False
         if draft.parent is not None:
@@ -176,7 +191,7 @@ class Writer:
             writes.append((THREADS, scope.prefix, {}, None))
         runs = head.runs
         if draft.run and draft.run not in runs:
-            runs |= {draft.run}
+            runs = (runs if len(runs) < _MOST_RUNS else frozenset()) | {draft.run}
             writes.append((RUNS, scope.run(draft.run), {}, None))
         writes += [
             (PARTS, scope.part(name), {"b": content}, None)

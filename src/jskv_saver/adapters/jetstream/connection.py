@@ -151,8 +151,11 @@ class Connection:
         """Close the own connection; a client that was given stays open. Idempotent."""
         self._closed = True
         if self._connecting is not None:
-            self._connecting.cancel()
-            await asyncio.wait({self._connecting})
+            connecting = self._connecting
+            connecting.cancel()
+            await asyncio.wait({connecting})
+            # It may have been done before, and nobody told yet.
+            self._opened(connecting)
         if self.own and self._client is not None:
             await _close(self._client)
             self._client = None
@@ -179,6 +182,7 @@ class Connection:
         connecting = asyncio.create_task(
             client.connect(servers=list(self.settings.servers), **options)
         )
+        opened = False
         try:
             waited: set[asyncio.Future[Any]] = {connecting, refused}
             await asyncio.wait(
@@ -188,11 +192,13 @@ class Connection:
             )
             if connecting.done():
                 connecting.result()
+                opened = True
                 return client
         except (Error, OSError, TimeoutError) as exc:
             raise self._unreachable() from exc
         finally:
-            if not client.is_connected:
+            # Given up in mid-wait it may be connected, and nobody else knows of it.
+            if not opened:
                 connecting.cancel()
                 await asyncio.wait({connecting})
                 await _close(client)

@@ -192,9 +192,8 @@ class Declarations:
     async def _take_back(self, namespace: str, building: Catalog) -> None:
         """Return to the former declaration.
 
-        Documents that were written meanwhile keep the hints of the other one, which
-        do no harm; for those of the others one purge would do, but it would also meet
-        hints that writers who are still under way rely upon.
+        The hints of the other one stay, of no use and no harm: writers who are under
+        way rely upon theirs. A later declaration completes them.
         """
         await self._store(namespace, building.restored(), building.revision)
 
