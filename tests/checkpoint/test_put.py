@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.serde.types import TASKS
@@ -92,7 +92,7 @@ async def test_any_text_survives_in_values_and_metadata(
     found = await get(saver)
 
     assert found.checkpoint["channel_values"] == {"x": text, "y": {"z": [text]}}
-    assert found.metadata["m"] == {"deep": text}  # type: ignore[typeddict-item]
+    assert found.metadata.get("m") == {"deep": text}
 
 
 async def test_half_a_surrogate_pair_is_given_as_the_serialiser_gives_it(
@@ -106,7 +106,7 @@ async def test_half_a_surrogate_pair_is_given_as_the_serialiser_gives_it(
     found = await get(saver)
 
     assert found.checkpoint["channel_values"] == {"x": given}
-    assert found.metadata["m"] == given  # type: ignore[typeddict-item]
+    assert found.metadata.get("m") == given
     assert found.pending_writes == [("task", "x", given)]
 
 
@@ -232,13 +232,13 @@ async def test_state_is_stored_as_it_was_at_the_call(
     state["deep"]["x"][0] = 2
     made["channel_values"]["new"] = 1
     made["channel_versions"]["list"] = "changed"
-    about["tags"].append("new")  # type: ignore[typeddict-item]
+    cast(dict[str, Any], about)["tags"].append("new")
     await task
 
     found = await get(saver)
 
     assert found.checkpoint == wanted
-    assert found.metadata["tags"] == ["old"]  # type: ignore[typeddict-item]
+    assert found.metadata.get("tags") == ["old"]
 
 
 async def test_writes_are_stored_as_they_were_at_the_call(
@@ -276,13 +276,13 @@ async def test_what_is_given_belongs_to_the_caller(
     first.checkpoint["channel_values"]["a"].append("changed")
     first.checkpoint["channel_values"]["large"].clear()
     first.checkpoint["channel_versions"]["a"] = "changed"
-    first.metadata["tags"].clear()  # type: ignore[typeddict-item]
+    cast(dict[str, Any], first.metadata)["tags"].clear()
     assert first.pending_writes is not None
     first.pending_writes[0][2].append("changed")
 
     for again in (await get(saver), await get(saver, "1"), (await listed(saver))[0]):
         assert again.checkpoint == checkpoint("1", {"a": ["x"], "large": ["y" * 2000]})
-        assert again.metadata["tags"] == ["m"]  # type: ignore[typeddict-item]
+        assert again.metadata.get("tags") == ["m"]
         assert again.pending_writes == [("task", "c", ["w"])]
 
 

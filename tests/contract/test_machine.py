@@ -1,7 +1,6 @@
 """The same random calls to the memory store and to JetStream: the same answers.
 
-Versions differ in number and agree in order, so they are translated before they are
-compared. Two handles share the bucket, and each call goes through either.
+Versions agree in order only, and are translated. Two handles share the bucket.
 """
 
 from __future__ import annotations
