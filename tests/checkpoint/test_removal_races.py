@@ -131,6 +131,32 @@ async def test_a_removal_that_dies_leaves_whole_histories(
         assert len(history["d"]["writes"]) == int(row.checkpoint["id"])
 
 
+async def test_a_record_that_slips_through_a_delete_is_removed(
+    saver: DocumentCheckpointSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the server may store it: its fence was looked at before the purge."""
+    await put(saver, "1", {"text": "x" * 2000})
+    store, path = saver.store, ("default", "t", "", "1")
+    record = await store.get("default", "cp", path)
+    delete, purges = type(store).delete, 0
+
+    async def late(self: Any, *what: Any, **how: Any) -> None:
+        nonlocal purges
+        await delete(self, *what, **how)
+        purges += 1
+        if purges == 1:
+            await store.put("default", "cp", path, record.data)
+
+    monkeypatch.setattr(type(store), "delete", late)
+    await saver.adelete_thread("t")
+    assert purges == 2
+    assert await listed(saver, at()) == []
+    await put(saver, "1", {"text": "y" * 2000})
+    found = await saver.aget_tuple(at())
+    assert found
+    assert found.checkpoint["channel_values"] == {"text": "y" * 2000}
+
+
 def test_without_delta_channels_all_go_at_once() -> None:
     assert children_first({}) == [[]]
 

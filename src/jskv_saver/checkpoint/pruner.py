@@ -88,12 +88,20 @@ class Pruner:
         self._namespace = partition.namespace
 
     async def delete_thread(self, thread: str) -> None:
-        """Erase a thread and all that belongs to it: one purge."""
-        agent = self._partition.agent
-        await self._store.delete(
-            self._namespace, RESERVED_COLLECTIONS, (agent, thread), subtree=True
-        )
-        self._partition.heads.forget_thread(agent, thread)
+        """Erase a thread and all that belongs to it: one purge, and a look."""
+        thread_prefix = (self._partition.agent, thread)
+        torn = True
+        while torn:
+            await self._store.delete(
+                self._namespace, RESERVED_COLLECTIONS, thread_prefix, subtree=True
+            )
+            # The server looks at a put's fence and then stores it, and a purge may
+            # come in between: what is stored then has lost its parts, and the epoch
+            # that every namespace of a living thread has.
+            left = await self._store.ids(self._namespace, RECORDS, within=thread_prefix)
+            opened = {scope_of(id) for id in left if path_of(id)[-1] == EPOCH}
+            torn = any(scope_of(id) not in opened for id in left)
+        self._partition.heads.forget_thread(*thread_prefix)
 
     async def keep_latest(self, thread: str) -> None:
         """Remove all but the latest checkpoint of each namespace of a thread.
