@@ -297,7 +297,9 @@ async def test_replicated(cluster: list[LocalServer], bucket: str) -> None:
         for n, revision in enumerate(revisions):
             entry = await reader.get_from_leader(f"b.{n}")
             assert entry == Entry(f"b.{n}", b"x", revision)
-        await writer.delete("a.000", (await writer.last("a.000")).revision)  # type: ignore[union-attr]
+        first = await writer.last("a.000")
+        assert first
+        await writer.delete("a.000", first.revision)
         assert await reader.get_from_leader("a.000") is None
     finally:
         await writer.close()

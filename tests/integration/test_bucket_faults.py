@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import nats
 import pytest
@@ -27,7 +28,9 @@ from jskv_saver.errors import (
 def stop(server: LocalServer) -> None:
     """Stop it in the middle, all of its threads, until SIGCONT."""
     os.kill(server.pid, signal.SIGSTOP)
-    time.sleep(0.05)
+    threads = Path(f"/proc/{server.pid}/task")
+    while any(") T " not in stat.read_text() for stat in threads.glob("*/stat")):
+        pass
 
 
 @pytest.fixture(params=["own", "given"])
