@@ -54,6 +54,7 @@ async def savers_async(url: str, client: Client) -> None:
         await saver.adelete_for_runs(["r"])
         await saver.acopy_thread("t", "u")
         await saver.aprune(["t"], strategy="keep_latest")
+        await saver.arepair(["t"])
         await saver.aclose()
     given = JetStreamSaver(client, bucket="b", on_conflict="raise")
     assert_type(given, JetStreamSaver)
@@ -79,6 +80,7 @@ def savers_sync(url: str) -> None:
         saver.delete_for_runs(["r"])
         saver.copy_thread("t", "u")
         saver.prune(["t"])
+        saver.repair(["t"])
         saver.close()
 
 

@@ -90,6 +90,10 @@ class BlockingMethods(SaverCore):
         """As `aprune`, blocking."""
         self._portal.run(self._prune, thread_ids, strategy)
 
+    def repair(self, thread_ids: Sequence[str]) -> None:
+        """As `arepair`, blocking."""
+        self._portal.run(self._repair, thread_ids)
+
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:

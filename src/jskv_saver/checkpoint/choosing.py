@@ -21,6 +21,11 @@ def all_but_latest(
     return records.keys() - {kept} - needed(records, [kept], senders)
 
 
+def none(records: Mapping[str, Record], senders: AbstractSet[str]) -> set[str]:
+    """Nobody: what an earlier removal left is finished, and no more."""
+    return set()
+
+
 def of_runs(runs: frozenset[str]) -> Choose:
     """The checkpoints of some runs, but for what the others need."""
 

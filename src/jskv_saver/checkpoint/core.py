@@ -275,6 +275,10 @@ class SaverCore(BaseCheckpointSaver[Any]):
             else:
                 await self._pruner.delete_thread(thread)
 
+    async def _repair(self, thread_ids: Sequence[str]) -> None:
+        for thread in parse_ids("thread_ids", thread_ids):
+            await self._pruner.repair(thread)
+
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> dict[str, ChannelHistory]:

@@ -11,7 +11,8 @@
 6. Put an epoch that names nobody but the greatest ids, unless somebody wrote since.
 
 A crash after 2 leaves whole checkpoints or unreferenced parts; the next prune of the
-namespace finishes it.
+namespace finishes it. A repair is a prune that chooses nobody, and that goes to work
+also where only unreferenced parts are left.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from jskv_saver.checkpoint.choosing import (
     all_but_latest,
     children_first,
     needed,
+    none,
     of_runs,
 )
 from jskv_saver.checkpoint.layout import (
@@ -45,6 +47,7 @@ from jskv_saver.checkpoint.layout import (
     greatest,
     had_sends,
 )
+from jskv_saver.checkpoint.litter import Litter
 from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.reader import Reader
@@ -65,6 +68,7 @@ class _Claim:
         lost: Ids that an earlier epoch named, whose records are gone.
         lost_before: That epoch's version: younger writes are of a new life.
         rest: More is dead than one epoch can name.
+        litter: Whether it is a repair, and something lies about.
     """
 
     version: int | None
@@ -72,11 +76,12 @@ class _Claim:
     lost: AbstractSet[str] = frozenset()
     lost_before: int = 0
     rest: bool = False
+    litter: bool = False
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not self.dead and not self.lost
+        return not self.dead and not self.lost and not self.litter
 
 
 class Pruner:
@@ -86,6 +91,7 @@ class Pruner:
         self._partition = partition
         self._store = partition.store
         self._namespace = partition.namespace
+        self._litter = Litter(partition)
 
     async def delete_thread(self, thread: str) -> None:
         """Erase a thread and all that belongs to it: one purge, and a look."""
@@ -130,22 +136,36 @@ class Pruner:
                 for run in present - kept
             )
 
-    async def _scopes(self, thread: str) -> list[Scope]:
-        found = await self._store.ids(
-            self._namespace, RECORDS, within=(self._partition.agent, thread)
-        )
-        return list(dict.fromkeys(scope_of(id) for id in found))
+    async def repair(self, thread: str) -> None:
+        """Remove what writers and removals that died left; no checkpoint.
 
-    async def _prune(self, scope: Scope, choose: Choose) -> int | None:
+        Writes of a checkpoint that does not exist stay, unless it was removed: they
+        may have come before it.
+        """
+        for scope in await self._scopes(thread, RECORDS, PARTS, WRITES):
+            await self._prune(scope, none, repair=True)
+
+    async def _scopes(self, thread: str, *collections: str) -> list[Scope]:
+        found: dict[Scope, None] = {}
+        for collection in collections or (RECORDS,):
+            for id in await self._store.ids(
+                self._namespace, collection, within=(self._partition.agent, thread)
+            ):
+                found[scope_of(id)] = None
+        return list(found)
+
+    async def _prune(
+        self, scope: Scope, choose: Choose, *, repair: bool = False
+    ) -> int | None:
         """Prune a namespace; the version of the epoch, None if nothing was there."""
         while True:
-            claim = await self._claim(scope, choose)
+            claim = await self._claim(scope, choose, repair)
             if not claim.empty:
                 await self._remove(scope, claim)
             if not claim.rest:
                 return claim.version
 
-    async def _claim(self, scope: Scope, choose: Choose) -> _Claim:
+    async def _claim(self, scope: Scope, choose: Choose, repair: bool) -> _Claim:
         """Choose the dead and name them in an epoch."""
         claim = _Claim(None)
 
@@ -153,7 +173,8 @@ class Pruner:
             nonlocal claim
             _, epoch = await self._partition.records(scope, (), epoch=True)
             records = await self._records(scope)
-            if not records and not epoch:
+            litter = repair and await self._is_littered(scope, records)
+            if not records and not epoch and not litter:
                 return True
             before = epoch.version if epoch else 0
             lost = await self._lost(scope, epoch, records)
@@ -166,7 +187,7 @@ class Pruner:
             unfinished -= spared
             alive = {id: r for id, r in records.items() if id not in unfinished}
             chosen = choose(alive, senders)
-            if not chosen and not unfinished and not lost and not spared:
+            if not (chosen or unfinished or lost or spared or litter):
                 claim = _Claim(before)
                 return True
             dead = self._fitting([*sorted(unfinished), *sorted(chosen)])
@@ -182,7 +203,7 @@ class Pruner:
             except VersionConflictError:
                 return False
             claim = _Claim(
-                version, {id: records[id] for id in dead}, lost, before, rest
+                version, {id: records[id] for id in dead}, lost, before, rest, litter
             )
             return True
 
@@ -257,6 +278,8 @@ class Pruner:
         bounds |= dict.fromkeys(claim.lost, claim.lost_before)
         await self._remove_writes(scope, bounds)
         await self._remove_parts(scope, claim.version)
+        if claim.litter:
+            await self._remove_unnamed_writes(scope, claim.version)
         known = greatest(await self._partition.names(scope))
         with suppress(VersionConflictError):
             # If somebody wrote meanwhile, his document says what is known.
@@ -310,14 +333,31 @@ class Pruner:
         )
 
     async def _remove_parts(self, scope: Scope, epoch: int) -> None:
-        marked: set[bytes] = set()
-        for record in (await self._records(scope)).values():
-            marked |= record.digests()
-        stored = await self._store.ids(self._namespace, PARTS, within=scope.prefix)
+        records = await self._records(scope)
         await _all(
             self._store.delete(self._namespace, PARTS, id, below=epoch)
-            for id in stored
-            if bytes.fromhex(path_of(id)[-1]) not in marked
+            for id in await self._litter.parts(scope, records.values())
+        )
+
+    async def _is_littered(self, scope: Scope, records: Mapping[str, Record]) -> bool:
+        return bool(
+            await self._litter.parts(scope, records.values())
+            or any(await self._litter.writes(scope))
+        )
+
+    async def _remove_unnamed_writes(self, scope: Scope, epoch: int) -> None:
+        """Parts that no task's document names, and documents that lack a part.
+
+        Their writers died, or find that out and store them again.
+        """
+        parts, torn = await self._litter.writes(scope)
+        await _all(
+            self._store.delete(self._namespace, WRITES, path, below=epoch)
+            for path in parts
+        )
+        await _all(
+            self._store.delete(self._namespace, WRITES, task.id, below=task.version + 1)
+            for task in torn
         )
 
 

@@ -178,6 +178,21 @@ class DocumentCheckpointSaver(BlockingMethods):
         """
         await self._portal.arun(self._prune, thread_ids, strategy)
 
+    async def arepair(self, thread_ids: Sequence[str]) -> None:
+        """Remove what died half-way in some threads, beside running graphs.
+
+        Calls that died leave bytes that nothing refers to, and removals that are not
+        finished. No checkpoint is removed but those whose removal had begun; writes
+        that came before their checkpoint stay. Where nothing is left, only reads.
+
+        Args:
+            thread_ids: The threads; unknown ones are left out.
+
+        Raises:
+            TypeError: `thread_ids` is a single str.
+        """
+        await self._portal.arun(self._repair, thread_ids)
+
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
