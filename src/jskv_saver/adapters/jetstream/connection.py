@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import ssl
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -96,6 +98,7 @@ class Connection:
         )
         self._on_change = on_change or (lambda: None)
         self._connecting: asyncio.Task[Client] | None = None
+        self._keeper: asyncio.Task[None] | None = None
         self._error: Exception | None = None
         self._closed = False
 
@@ -156,7 +159,11 @@ class Connection:
             await asyncio.wait({connecting})
             # It may have been done before, and nobody told yet.
             self._opened(connecting)
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait({self._keeper})
         if self.own and self._client is not None:
+            # The keeper may have had no time to begin.
             await _close(self._client)
             self._client = None
 
@@ -169,13 +176,31 @@ class Connection:
         return await asyncio.shield(self._connecting)
 
     def _opened(self, task: asyncio.Task[Client]) -> None:
+        if task is not self._connecting:
+            return
         self._connecting = None
         if not task.cancelled() and task.exception() is None:
             self._client = task.result()
+            if self._keeper is not None:
+                self._keeper.cancel()
+            self._keeper = task.get_loop().create_task(self._keep(self._client))
+
+    async def _keep(self, client: Client) -> None:
+        """Close the client when the tasks of its loop are ended, as `asyncio.run` does.
+
+        Its own tasks are ended with them, so that it would be of no use any more.
+        """
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            if client is self._client:
+                self._closed = True
+            await _close(client)
 
     async def _open(self, deadline: float) -> Client:
         loop = asyncio.get_running_loop()
         client = _SecureClient() if self.settings.secure else Client()
+        _clients.add(client)
         refused: asyncio.Future[JskvError] = loop.create_future()
         options = {**_DEFAULTS, **self.settings.options}
         options.update(self._callbacks(client, options, refused))
@@ -290,3 +315,27 @@ async def _close(client: Client) -> None:
     except OSError:
         # The socket was gone already: closed is what we wanted.
         return
+
+
+_clients: Final[weakref.WeakSet[Client]] = weakref.WeakSet()
+"""The clients that were made here."""
+
+
+def _let_go() -> None:
+    """In a forked child: leave the sockets to the parent.
+
+    The child would keep its connections alive beyond its end, and whatever closes
+    one in the child, be it the garbage collector, would take it off the parent's
+    selector, which the two share.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for client in list(_clients):
+        transport: Any = client._transport
+        wire = getattr(transport, "_io_writer", None) or getattr(transport, "_ws", None)
+        socket = None if wire is None else wire.get_extra_info("socket")
+        if socket is not None and socket.fileno() >= 0:
+            os.dup2(nothing, socket.fileno(), inheritable=False)
+    os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_let_go)

@@ -7,8 +7,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from nats.aio.msg import Msg
-
+from jskv_saver.adapters.jetstream.tap import Answer
 from jskv_saver.errors import InvalidRequestError
 
 _OPERATION: Final = "KV-Operation"
@@ -96,7 +95,7 @@ def is_marker(headers: Mapping[str, Any]) -> bool:
     return _MARKER_REASON in headers
 
 
-def entry_of(msg: Msg, cut: int) -> Entry:
+def entry_of(msg: Answer, cut: int) -> Entry:
     """The entry in the answer to a direct get (ADR-31).
 
     Args:
@@ -112,7 +111,7 @@ def entry_of(msg: Msg, cut: int) -> Entry:
     )
 
 
-def pending_after(msg: Msg) -> int:
+def pending_after(msg: Answer) -> int:
     """How many messages of a batch read follow this one (ADR-31).
 
     The end of a page says it too, but on 2.11 one too few where the page was cut.

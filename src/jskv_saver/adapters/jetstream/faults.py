@@ -163,15 +163,21 @@ def error_of(
 
 
 def violation_of(error: BaseException | None) -> tuple[bool, str] | None:
-    """What a permissions violation, which nats-py reports aside, is about.
+    """As `violation_in`, of an error that nats-py has reported aside."""
+    return violation_in(str(error)) if isinstance(error, nats.errors.Error) else None
+
+
+def violation_in(text: str) -> tuple[bool, str] | None:
+    """What a permissions violation is about.
+
+    Args:
+        text: The server's error, in lower case as nats-py gives it.
 
     Returns:
-        Whether it is a subscription, and the subject, in lower case as nats-py gives
-        it; None for any other error.
+        Whether it is a subscription, and the subject in lower case; None for any
+        other error.
     """
-    if not isinstance(error, nats.errors.Error):
-        return None
-    found = _VIOLATION.search(str(error))
+    found = _VIOLATION.search(text)
     return (found[1] == "subscription", found[2]) if found else None
 
 

@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from nats.aio.msg import Msg
-
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import (
     Entry,
@@ -21,6 +19,7 @@ from jskv_saver.adapters.jetstream.entry import (
 )
 from jskv_saver.adapters.jetstream.faults import ApiError, Status, error_of
 from jskv_saver.adapters.jetstream.requests import Requests
+from jskv_saver.adapters.jetstream.tap import Answer
 from jskv_saver.adapters.jetstream.waiting import NobodyListensError
 from jskv_saver.errors import StoreUnavailableError
 
@@ -191,7 +190,7 @@ class Reads:
             # none of them. So it may be on both.
             request["seq"] = entries[-1].revision + 1
 
-    async def _page(self, request: bytes) -> list[Msg]:
+    async def _page(self, request: bytes) -> list[Answer]:
         try:
             return await self._requests.collect(self._api.direct, request)
         except NobodyListensError:
@@ -199,7 +198,7 @@ class Reads:
                 lambda: self._requests.collect(self._api.direct, request)
             )
 
-    def _check_status(self, msg: Msg) -> None:
+    def _check_status(self, msg: Answer) -> None:
         """Nothing was found, or an error."""
         status = (msg.headers or {}).get("Status")
         if status == Status.NOT_FOUND:

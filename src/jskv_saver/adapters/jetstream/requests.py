@@ -8,11 +8,12 @@ goes from the parser straight to the future that waits for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from jskv_saver.adapters.jetstream.connection import Connection
 from jskv_saver.adapters.jetstream.faults import (
@@ -20,8 +21,10 @@ from jskv_saver.adapters.jetstream.faults import (
     denied,
     lost,
     translate,
+    violation_in,
     violation_of,
 )
+from jskv_saver.adapters.jetstream.tap import Answer, Tap, encode_headers, tap
 from jskv_saver.adapters.jetstream.waiting import (
     Batch,
     BatchAnswer,
@@ -29,15 +32,21 @@ from jskv_saver.adapters.jetstream.waiting import (
     Message,
     Waiting,
 )
-from jskv_saver.errors import JskvError, StoreClosedError, WrongThreadError
+from jskv_saver.errors import (
+    InvalidRequestError,
+    JskvError,
+    StoreClosedError,
+    WrongThreadError,
+)
 
 _TICK: Final = 0.1
+_ILLEGAL: Final = re.compile(r"\s").search
 
 
 _W = TypeVar("_W", bound=Waiting)
 
 
-class _Sink(asyncio.Future[Msg]):
+class _Sink(asyncio.Future[Answer]):
     """Where nats-py puts the messages of our subscription, one after another.
 
     A subscription with a future skips the queue and the task of one with a callback.
@@ -50,7 +59,7 @@ class _Sink(asyncio.Future[Msg]):
     def cancelled(self) -> bool:
         return False
 
-    def set_result(self, result: Msg, /) -> None:
+    def set_result(self, result: Answer, /) -> None:
         self._requests.dispatch(result)
 
 
@@ -73,6 +82,7 @@ class Requests:
         self._pending: dict[str, Waiting] = {}
         self._client: Client | None = None
         self._subscription: Any = None
+        self._tap: Tap | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._salt = ""
@@ -114,16 +124,18 @@ class Requests:
             raise StoreClosedError(f"bucket {self._bucket!r} was closed")
         if self._refused is not None:
             raise self._refused
+        if self._tap is None or not self._tap.is_open:
+            self._set_tap(client)
         return client
 
     async def request(
         self,
         subject: str,
         payload: bytes = b"",
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         *,
         write: bool,
-    ) -> Msg:
+    ) -> Answer:
         """Send one message and return its answer.
 
         Args:
@@ -141,28 +153,30 @@ class Requests:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout
         client = await self.ready(deadline)
-        future: asyncio.Future[Msg] = loop.create_future()
+        future: asyncio.Future[Answer] = loop.create_future()
         token = self._register(Waiting, future, (subject,), write, deadline, client)[0]
         try:
-            with translate(write=write, bucket=self._bucket):
-                await client.publish(subject, payload, self._prefix + token, headers)
+            await self._publish(
+                client, Message(subject, payload, headers), self._prefix + token, write
+            )
             return await future
         finally:
             self._release(token)
 
-    async def collect(self, subject: str, payload: bytes) -> list[Msg]:
+    async def collect(self, subject: str, payload: bytes) -> list[Answer]:
         """Send a read that is answered by several messages, the last with a status."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout
         client = await self.ready(deadline)
-        future: asyncio.Future[list[Msg]] = loop.create_future()
+        future: asyncio.Future[list[Answer]] = loop.create_future()
         token, waiting = self._register(
             Collecting, future, (subject,), False, deadline, client
         )
         waiting.messages = []
         try:
-            with translate(write=False, bucket=self._bucket):
-                await client.publish(subject, payload, self._prefix + token)
+            await self._publish(
+                client, Message(subject, payload), self._prefix + token, False
+            )
             return await future
         finally:
             self._release(token)
@@ -184,18 +198,58 @@ class Requests:
         try:
             for number, message in enumerate(messages, 1):
                 step = 2 if number == last else 0 if number == 1 else 1
-                with self._sending(number):
-                    await client.publish(
-                        message.subject,
-                        message.payload,
-                        f"{reply}{number}.{step}.$FI",
-                        message.headers,
-                    )
+                # From the second message on something was sent, whatever stops the
+                # rest.
+                await self._publish(
+                    client,
+                    message,
+                    f"{reply}{number}.{step}.$FI",
+                    True,
+                    sent=number > 1,
+                )
             return await future
         finally:
             self._release(token)
 
-    def dispatch(self, msg: Msg) -> None:
+    async def _publish(
+        self,
+        client: Client,
+        message: Message,
+        reply: str,
+        write: bool,
+        *,
+        sent: bool = False,
+    ) -> None:
+        subject, payload, headers = message
+        tap = self._tap
+        # What nats-py has not sent yet, a subscription for one, goes first.
+        if tap is None or client._pending or not tap.is_open:
+            with Translation(write=write, bucket=self._bucket, sent=sent):
+                await client.publish(
+                    subject, payload, reply, dict(headers) if headers else None
+                )
+            return
+        head = encode_headers(headers) if headers else b""
+        if len(head) + len(payload) > client.max_payload or _ILLEGAL(subject):
+            raise InvalidRequestError(
+                f"{subject!r} is no subject, or {len(head) + len(payload)} bytes are "
+                f"more than the server takes ({client.max_payload})"
+            )
+        tap.send(subject, reply, head, payload)
+        # If the connection breaks, then that is what the answer will be.
+        with suppress(OSError):
+            await tap.room(client)
+
+    def _set_tap(self, client: Client) -> None:
+        if self._subscription is not None:
+            self._tap = tap(
+                client,
+                self._subscription._id,
+                self.dispatch,
+                lambda text: self._violated(violation_in(text)),
+            )
+
+    def dispatch(self, msg: Answer) -> None:
         """Hand a message to the request that waits for it."""
         token = msg.subject[len(self._prefix) :]
         waiting = self._pending.get(token)
@@ -212,7 +266,11 @@ class Requests:
         if error is None or error is self._seen_error:
             return
         self._seen_error = error
-        violation = violation_of(error)
+        # A tap has told it already, in the order in which it came.
+        if self._tap is None or not self._tap.is_open:
+            self._violated(violation_of(error))
+
+    def _violated(self, violation: tuple[bool, str] | None) -> None:
         if violation is None:
             return
         subscription, subject = violation
@@ -258,16 +316,15 @@ class Requests:
                 waiting.fail(lost(write=True, why="the store was closed"))
             else:
                 waiting.fail(StoreClosedError("the store was closed"))
+        if self._tap is not None:
+            self._tap.remove()
+            self._tap = None
         subscription, client = self._subscription, self._client
         self._subscription = None
         if subscription is not None and client is not None and client.is_connected:
             with translate(write=False, bucket=self._bucket):
                 await subscription.unsubscribe()
         await self.connection.close()
-
-    def _sending(self, number: int) -> Translation:
-        # From the second message on something was sent, whatever stops the rest.
-        return Translation(write=True, bucket=self._bucket, sent=number > 1)
 
     def _release(self, token: str) -> None:
         future = self._pending.pop(token).future
@@ -289,6 +346,7 @@ class Requests:
     async def _attach(self, client: Client) -> None:
         """Subscribe the inbox. All is set before the first await, for the others."""
         self._client = client
+        self._subscription = self._tap = None
         self._seen_error = client.last_error
         self._refused = None
         inbox = client.new_inbox()

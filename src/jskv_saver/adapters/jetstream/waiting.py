@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from jskv_saver.adapters.jetstream.faults import Status, lost
+from jskv_saver.adapters.jetstream.tap import Answer
 from jskv_saver.errors import JskvError, PermissionDeniedError
 
 STATUS: Final = "Status"
@@ -31,7 +31,7 @@ class Message(NamedTuple):
 
     subject: str
     payload: bytes
-    headers: dict[str, str] | None = None
+    headers: Mapping[str, str] | None = None
 
 
 class BatchAnswer(NamedTuple):
@@ -67,7 +67,7 @@ class Waiting:
         self.deadline = deadline
         self.generation = generation
 
-    def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
+    def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take an answer; the future is not done yet."""
         if msg.headers is not None and _nobody(msg.headers):
             self.future.set_exception(NobodyListensError())
@@ -92,9 +92,9 @@ class Collecting(Waiting):
     """Messages up to the one with a status, as direct gets answer (ADR-31)."""
 
     __slots__ = ("messages",)
-    messages: list[Msg]
+    messages: list[Answer]
 
-    def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
+    def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take one message more."""
         if msg.headers is not None and _nobody(msg.headers):
             self.future.set_exception(NobodyListensError())
@@ -121,7 +121,7 @@ class Batch(Waiting):
         else:
             self.refused = error
 
-    def feed(self, msg: Msg, look_at_errors: Callable[[], None]) -> None:
+    def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take an acknowledgement on the way, an error, or the end."""
         if msg.headers is not None and _nobody(msg.headers):
             # What came before this message may be stored: <number>.<step>.$FI

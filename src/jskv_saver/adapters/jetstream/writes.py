@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from nats.aio.msg import Msg
-
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import (
     Put,
@@ -22,6 +20,7 @@ from jskv_saver.adapters.jetstream.keys import KEY_LIMIT
 from jskv_saver.adapters.jetstream.reads import Reads
 from jskv_saver.adapters.jetstream.requests import Requests
 from jskv_saver.adapters.jetstream.stream import Features
+from jskv_saver.adapters.jetstream.tap import Answer
 from jskv_saver.adapters.jetstream.waiting import Message, NobodyListensError
 from jskv_saver.errors import (
     DocumentTooLargeError,
@@ -175,7 +174,7 @@ class Writes:
             headers[_EXPECTED_SUBJECT] = self._api.keys + filter
         return headers
 
-    async def _send(self, message: Message) -> Msg:
+    async def _send(self, message: Message) -> Answer:
         try:
             return await self._requests.request(*message, write=True)
         except NobodyListensError:
@@ -183,7 +182,7 @@ class Writes:
                 lambda: self._requests.request(*message, write=True)
             )
 
-    def _revision(self, msg: Msg, put: Put) -> int:
+    def _revision(self, msg: Answer, put: Put) -> int:
         """The revision in a publish acknowledgement, or what the server refused."""
         found = _ACK.match(msg.data)
         if found is not None:

@@ -1,0 +1,258 @@
+"""A short cut between the socket and the requests, on the connection of nats-py.
+
+nats-py connects, logs in, reconnects and serves all other subscriptions. A tap stands
+between its socket and its reader: the frames of one subscription go straight to who
+waits for them, all others on to nats-py as they came; what is sent goes straight to
+the socket. That saves two tasks, two queues and a copy per message. Where a tap cannot
+be set (web sockets, a frame half read) messages take nats-py's own way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.protocol.parser import AWAITING_CONTROL_LINE
+
+_VERSION: Final = "NATS/1.0"
+_BUSY: Final = 1024 * 1024
+"""Bytes not yet taken by the socket above which a sender waits."""
+
+
+class Reply:
+    """A message to the tapped subscription, as nats-py's `Msg` for its readers."""
+
+    __slots__ = ("_head", "_headers", "data", "subject")
+
+    def __init__(self, subject: str, head: bytes, data: bytes) -> None:
+        self.subject = subject
+        self.data = data
+        self._head = head
+        self._headers: dict[str, str] | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """Its headers, with the status line as `Status` and `Description`."""
+        if self._headers is None and self._head:
+            self._headers = parse_headers(self._head)
+        return self._headers
+
+
+Answer: TypeAlias = Msg | Reply
+"""A message that answers: as nats-py gives it, or past nats-py."""
+
+
+def parse_headers(head: bytes) -> dict[str, str]:
+    """The fields of a header block (ADR-4); of a repeated one the first."""
+    first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
+    headers: dict[str, str] = {}
+    status = first[len(_VERSION) :].strip()
+    if status:
+        headers["Status"], _, headers["Description"] = status.partition(" ")
+    for line in lines:
+        name, separator, value = line.partition(":")
+        if separator:
+            headers.setdefault(name, value.strip())
+    return headers
+
+
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    """The header block of checked names and values."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    return f"{_VERSION}\r\n{lines}\r\n".encode()
+
+
+class Tap(asyncio.Protocol):
+    """The protocol of a nats-py connection's socket.
+
+    Args:
+        transport: The socket.
+        inner: nats-py's own protocol.
+        sid: Number of the tapped subscription.
+        deliver: Takes its messages.
+        refused: Takes the text of an error of the server (`-ERR`), before whatever
+            follows it; nats-py gets it as well.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        inner: asyncio.Protocol,
+        sid: int,
+        deliver: Callable[[Reply], None],
+        refused: Callable[[str], None],
+    ) -> None:
+        self._transport: Final = transport
+        self._inner: Final = inner
+        self._sid: bytes | None = b"%d" % sid
+        self._deliver: Final = deliver
+        self._refused: Final = refused
+        self._loop: Final = asyncio.get_running_loop()
+        self._rest: list[bytes] = []
+        self._size = 0
+        self._needed = 0
+        self._unsent: list[bytes] = []
+        self._flushing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is sent now goes to the socket."""
+        return not self._transport.is_closing()
+
+    def remove(self) -> None:
+        """Give all frames to nats-py from now on."""
+        self._flush_all()
+        self._sid = None
+        if not self._rest and self._transport.get_protocol() is self:
+            self._transport.set_protocol(self._inner)
+
+    # -- sending -----------------------------------------------------------------------
+
+    def send(self, subject: str, reply: str, head: bytes, payload: bytes) -> None:
+        """Send one message: at once when idle, together with others when busy."""
+        if head:
+            size = len(head)
+            line = f"HPUB {subject} {reply} {size} {size + len(payload)}\r\n"
+        else:
+            line = f"PUB {subject} {reply} {len(payload)}\r\n"
+        frame = b"".join((line.encode(), head, payload, b"\r\n"))
+        if self._flushing:
+            self._unsent.append(frame)
+            return
+        self._flushing = True
+        self._loop.call_soon(self._flush)
+        self._transport.write(frame)
+
+    async def room(self, client: Client) -> None:
+        """Wait while the socket is slower than who sends."""
+        if self._transport.get_write_buffer_size() > _BUSY:
+            self._flush_all()
+            # nats-py's drain: woken through the inner protocol.
+            await cast(Any, client._transport).drain()
+
+    def _flush(self) -> None:
+        if self._unsent:
+            self._flush_all()
+            self._loop.call_soon(self._flush)
+        else:
+            self._flushing = False
+
+    def _flush_all(self) -> None:
+        if self._unsent:
+            frames = b"".join(self._unsent)
+            self._unsent.clear()
+            self._transport.write(frames)
+
+    # -- receiving ---------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Cut into frames; an incomplete one waits for the rest."""
+        if self._rest:
+            self._rest.append(data)
+            self._size += len(data)
+            if self._size < self._needed:
+                return
+            data = b"".join(self._rest)
+            self._rest.clear()
+        elif self._sid is None:
+            self._inner.data_received(data)
+            return
+        at = self._frames(data)
+        if at < len(data):
+            rest = data[at:] if at else data
+            if self._sid is None:
+                self._inner.data_received(rest)
+                return
+            self._rest.append(rest)
+            self._size = len(rest)
+
+    def _frames(self, data: bytes) -> int:
+        """Pass on all whole frames and return where the rest begins."""
+        at = theirs = 0
+        end = len(data)
+        while at < end:
+            self._needed = 0
+            stop = data.find(b"\r\n", at)
+            if stop < 0:
+                break
+            begin = stop + 2
+            if not data.startswith((b"MSG ", b"HMSG "), at):
+                if data.startswith(b"-ERR", at):
+                    self._refused(data[at:stop].decode("utf-8", "replace").lower())
+                at = begin
+                continue
+            fields = data[at:stop].split()
+            after = begin + int(fields[-1]) + 2
+            if after > end:
+                self._needed = after - at
+                break
+            if fields[2] == self._sid:
+                if theirs < at:
+                    self._inner.data_received(data[theirs:at])
+                self._give(data, fields, begin, after - 2)
+                theirs = after
+            at = after
+        if theirs < at:
+            self._inner.data_received(data[theirs:at])
+        return at
+
+    def _give(self, data: bytes, fields: list[bytes], begin: int, end: int) -> None:
+        middle = begin
+        if fields[0] == b"HMSG":
+            middle += int(fields[-2])
+        self._deliver(
+            Reply(fields[1].decode(), data[begin:middle], data[middle:end]),
+        )
+
+    # -- the rest is nats-py's ---------------------------------------------------------
+
+    def eof_received(self) -> bool | None:
+        """Pass on."""
+        self._pass_rest()
+        return self._inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on."""
+        self._pass_rest()
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Pass on."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass on."""
+        self._inner.resume_writing()
+
+    def _pass_rest(self) -> None:
+        rest = b"".join(self._rest)
+        self._rest.clear()
+        if rest:
+            self._inner.data_received(rest)
+
+
+def tap(
+    client: Client,
+    sid: int,
+    deliver: Callable[[Reply], None],
+    refused: Callable[[str], None],
+) -> Tap | None:
+    """Set a tap; None where that cannot be done now.
+
+    Nothing of a frame may be on its way: what nats-py has read in part, it must finish.
+    """
+    carrier: Any = client._transport
+    writer = getattr(carrier, "_io_writer", None)
+    reader = getattr(carrier, "_io_reader", None)
+    parser: Any = client._ps
+    if writer is None or reader is None or parser.buf or reader._buffer:
+        return None
+    transport = writer.transport
+    if parser.state != AWAITING_CONTROL_LINE or transport.is_closing():
+        return None
+    made = Tap(transport, transport.get_protocol(), sid, deliver, refused)
+    transport.set_protocol(made)
+    return made
