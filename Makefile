@@ -3,17 +3,20 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 # In the stamps' names: another interpreter makes the environments again.
 VERSION := $(shell "$(PYTHON)" -c 'import sys; \
 	print(sys.implementation.name, *sys.version_info[:3], sep=".")' 2>/dev/null)
 TEST_READY := .venv-test/.ready-$(VERSION)
 DEMO_READY := .venv-demo/.ready-$(VERSION)
+BENCH_READY := .venv-bench/.ready-$(VERSION)
 RUN := .venv-test/bin/python -m
 REQUIREMENTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-unit soak matrix test-docker check format lint type layers docs audit demo clean
+.PHONY: help test test-unit soak matrix test-docker check format lint type layers docs audit demo \
+	bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,12 +61,16 @@ audit: $(TEST_READY) ## known vulnerabilities of the pinned packages
 demo: $(DEMO_READY) ## kill an agent in the middle of its work, and resume it
 	.venv-demo/bin/jskv demo
 
+bench: $(BENCH_READY) ## workloads on this saver and others, side by side
+	.venv-bench/bin/python scripts/bench --bars $(BENCH_ARGS)
+
 clean: ## remove the virtual environments and caches
-	rm -rf .venv-test .venv-demo .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv-test .venv-demo .venv-bench .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(TEST_READY): EXTRA := dev
 $(DEMO_READY): EXTRA := demo
-$(TEST_READY) $(DEMO_READY): $(REQUIREMENTS)
+$(BENCH_READY): EXTRA := bench
+$(TEST_READY) $(DEMO_READY) $(BENCH_READY): $(REQUIREMENTS)
 	@"$(PYTHON)" -c '' || { echo '$(PYTHON) cannot be run: give a Python, 3.11 or' \
 		'newer, as in: make PYTHON=/usr/bin/python3 ...' >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
