@@ -8,7 +8,9 @@ started by the first call.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
+import contextlib
 import os
 import threading
 import weakref
@@ -22,6 +24,8 @@ T = TypeVar("T")
 
 _LIVENESS_CHECK = 1.0
 """Seconds between two looks whether the loop that owes an answer still runs."""
+_EXIT_PATIENCE = 5.0
+"""Seconds that the end of the process waits for a loop thread."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -42,9 +46,10 @@ class Portal:
             loop: The home, where it is settled already (an existing connection's).
         """
         self._loop = loop
-        self._pid = os.getpid()
+        # Of the process that the home is in; None as long as there is no home.
+        self._pid = None if loop is None else os.getpid()
         self._thread: threading.Thread | None = None
-        self._stop: weakref.finalize[..., Portal] | None = None
+        self._stop: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._parent: Portal | None = None
@@ -54,9 +59,6 @@ class Portal:
         child = Portal()
         child._parent = self
         return child
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Portal:
-        return self
 
     @property
     def closed(self) -> bool:
@@ -68,7 +70,7 @@ class Portal:
         """Whether its home is out of reach: another process's, or ended."""
         home = self._parent or self
         ended = home._loop is not None and home._loop.is_closed()
-        return ended or self._pid != os.getpid()
+        return ended or home._is_foreign()
 
     def bind(self) -> None:
         """Make the running loop the home, unless there is a home already."""
@@ -76,6 +78,7 @@ class Portal:
             self._parent.bind()
             return
         loop = asyncio.get_running_loop()
+        self._settle_here()
         with self._lock:
             self._refuse_strangers()
             if self._loop is None:
@@ -93,6 +96,7 @@ class Portal:
             return self._parent.home()
         loop = self._loop
         if loop is None:
+            self._settle_here()
             with self._lock:
                 self._refuse_strangers()
                 loop = self._loop or self._start()
@@ -167,11 +171,15 @@ class Portal:
 
         A call in progress ends with `StoreClosedError`.
         """
+        if self._is_foreign():
+            # The thread is not in this process, and the lock may be held for ever.
+            self._closed = True
+            return
         with self._lock:
             self._closed = True
             thread, stop = self._thread, self._stop
             self._thread = self._stop = None
-        if thread is None or stop is None or self._pid != os.getpid():
+        if thread is None or stop is None:
             return
         stop()
         if thread is not threading.current_thread():
@@ -180,10 +188,18 @@ class Portal:
     def _refuse_strangers(self) -> None:
         if self._closed:
             raise StoreClosedError("used after it was closed; open a new one")
-        if self._pid != os.getpid():
+        if (self._parent or self)._is_foreign():
             raise StoreClosedError(
                 "opened by another process: after a fork, open a new one in the child"
             )
+
+    def _is_foreign(self) -> bool:
+        return self._pid is not None and self._pid != os.getpid()
+
+    def _settle_here(self) -> None:
+        """Say whose the home will be, before the lock: a fork may copy it locked."""
+        self._refuse_strangers()
+        self._pid = os.getpid()
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
@@ -194,7 +210,8 @@ class Portal:
         self._thread.start()
         started.wait()
         # A portal that is dropped without being closed ends its thread as well.
-        self._stop = weakref.finalize(self, _stop_loop, loop)
+        self._stop = _threads[self._thread] = _stopper(loop)
+        weakref.finalize(self, self._stop)
         self._loop = loop
         return loop
 
@@ -207,9 +224,30 @@ async def _awaited(fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
     return await fn(*args)
 
 
-def _stop_loop(loop: asyncio.AbstractEventLoop) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(loop.stop)
+_threads: weakref.WeakKeyDictionary[threading.Thread, Callable[[], None]]
+_threads = weakref.WeakKeyDictionary()
+"""Loop threads, and what stops each."""
+
+
+@atexit.register
+def _end_threads() -> None:
+    """Let each loop close its connection before the interpreter goes."""
+    for thread, stop in list(_threads.items()):
+        stop()
+        thread.join(_EXIT_PATIENCE)
+
+
+def _stopper(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """What stops a loop, once: later it would break off what the loop does last."""
+    pid, first = os.getpid(), threading.Lock()
+
+    def stop() -> None:
+        # What wakes the loop goes to a socket that a forked child shares.
+        if pid == os.getpid() and first.acquire(blocking=False):
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(loop.stop)
+
+    return stop
 
 
 def _serve(loop: asyncio.AbstractEventLoop, started: threading.Event) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import (
     Awaitable,
     Generator,
     Sequence,
 )
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -98,6 +99,21 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
         self._pruner = Pruner(self._partition)
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # State is in the store, which a copy shares, deep or not.
+        return copy.copy(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} holds a connection and cannot be pickled: make "
+            "one in the process that needs it, with the same arguments"
+        )
 
     async def __aenter__(self) -> Self:
         self._portal.bind()

@@ -39,6 +39,10 @@ class DocumentCheckpointSaver(BlockingMethods):
     event loop in a thread of its own and serves any thread and any loop. A blocking
     call on the loop that must serve it raises `WrongThreadError`.
 
+    A copy, also by `with_allowlist` or `copy.deepcopy`, shares the connection: closing
+    one closes all. It cannot be pickled. In a forked child one that was used before
+    the fork raises `StoreClosedError`; one that was not works in either process.
+
     A checkpoint is there whole or not at all, and never changes. Failures reach the
     caller; no call to the store is repeated by itself.
     """

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from nats.aio.client import Client
 
@@ -117,6 +117,18 @@ class JetStreamDocumentStore:
         )
         self._declarations = Declarations(
             bucket, entries, self._reading, intents, patience
+        )
+
+    def __copy__(self) -> JetStreamDocumentStore:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> JetStreamDocumentStore:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a JetStreamDocumentStore holds a connection and cannot be pickled: make "
+            "one in the process that needs it, with the same arguments"
         )
 
     async def __aenter__(self) -> JetStreamDocumentStore:
