@@ -251,6 +251,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "prune": Operation(_prune("keep_latest"), in_steps=True),
     "prune all": Operation(_prune("delete")),
+    "repair": Operation(lambda s, t: s.arepair([t]), reads=True),
     "get latest": Operation(_read(None), reads=True),
     "get by id": Operation(_read("2"), reads=True),
     "list": Operation(_list, reads=True),

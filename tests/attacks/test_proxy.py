@@ -1,0 +1,223 @@
+"""A bad wire: each call has a defined answer in time, and nothing is sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+from tests.attacks.indexes import check_threads
+from tests.attacks.operations import COPY, OPERATIONS, settle, state
+from tests.attacks.proxy import Direction, Proxy, proxy_to
+from tests.checkpoint.saving import at, listed, put, values
+
+from jskv_saver import JetStreamSaver
+from jskv_saver.errors import StoreUnavailableError, UnknownOutcomeError
+
+BROKEN = (StoreUnavailableError, UnknownOutcomeError)
+TIMEOUT = 1.0
+MARGIN = 0.6
+"""Seconds that a busy machine may add."""
+FEW = [
+    "put with parts",
+    "put of a new thread",
+    "large writes",
+    "writes that merge",
+    "delete_thread",
+    "prune",
+    "get latest",
+    "list",
+]
+"""Operations that between them send every kind of message."""
+
+
+@pytest.fixture
+async def proxy(nats_url: str) -> AsyncIterator[Proxy]:
+    async with proxy_to(nats_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def far(proxy: Proxy, bucket: str) -> AsyncIterator[JetStreamSaver]:
+    """A saver at the other end of the wire."""
+    async with JetStreamSaver.from_conn_string(
+        proxy.url, bucket=bucket, timeout=TIMEOUT, reconnect_time_wait=0.01
+    ) as opened:
+        yield opened
+        proxy.heal()
+
+
+@pytest.fixture
+async def near(nats_url: str, bucket: str) -> AsyncIterator[JetStreamSaver]:
+    async with JetStreamSaver.from_conn_string(nats_url, bucket=bucket) as opened:
+        yield opened
+
+
+class Stored:
+    """How many messages the stream has taken."""
+
+    def __init__(self, client: Client, bucket: str) -> None:
+        self._client = client
+        self._stream = f"KV_{bucket}"
+
+    async def count(self) -> int:
+        info = await self._client.jetstream().stream_info(self._stream)
+        return info.state.last_seq
+
+
+@pytest.fixture
+async def stored(nats_url: str, bucket: str) -> AsyncIterator[Stored]:
+    client = await nats.connect(nats_url)
+    yield Stored(client, bucket)
+    await client.close()
+
+
+@pytest.mark.parametrize("way", ["request", "answer"])
+@pytest.mark.parametrize("name", FEW)
+async def test_a_cut_at_any_piece_leaves_a_defined_answer(
+    far: JetStreamSaver,
+    near: JetStreamSaver,
+    proxy: Proxy,
+    stored: Stored,
+    name: str,
+    way: Direction,
+) -> None:
+    operation = OPERATIONS[name]
+    await operation.prepare(near, "twin")
+    before = await state(near, "twin")
+    start = await stored.count()
+    await operation.call(near, "twin")
+    most = await stored.count() - start
+    after = await state(near, "twin")
+    for piece in count():
+        thread = f"t{piece}"
+        await operation.prepare(far, thread)
+        start = await stored.count()
+        proxy.cut[way] = piece
+        begin = time.monotonic()
+        try:
+            await operation.call(far, thread)
+            done = True
+        except BROKEN:
+            done = False
+        assert time.monotonic() - begin < TIMEOUT + MARGIN
+        was_cut = not proxy.cut
+        proxy.heal()
+        now = await state(near, thread)
+        # What was acknowledged is there; what was not was not sent once more.
+        assert now == after if done else operation.allows(now, before, after)
+        assert await stored.count() - start <= most
+        await operation.call(far, thread)
+        assert await state(near, thread) == after
+        await check_threads(near.store, thread, thread + COPY)
+        if not was_cut:
+            break
+    assert piece > 0
+    assert proxy.cuts >= piece
+
+
+@pytest.mark.parametrize("way", ["request", "answer"])
+async def test_a_silent_wire_is_noticed_in_time(
+    far: JetStreamSaver, near: JetStreamSaver, proxy: Proxy, way: Direction
+) -> None:
+    await settle(far, "t")
+    calls: dict[str, Any] = {
+        name: OPERATIONS[name].call(far, "t") for name in ("put", "writes", "list")
+    }
+    proxy.lost.add(way)
+    begin = time.monotonic()
+    answers = await asyncio.gather(*calls.values(), return_exceptions=True)
+    spent = time.monotonic() - begin
+    # A put looks for what it wrote before it gives up: one call more.
+    assert TIMEOUT <= spent < 2 * TIMEOUT + MARGIN
+    kinds = [type(answer) for answer in answers]
+    assert kinds == [UnknownOutcomeError, UnknownOutcomeError, StoreUnavailableError]
+    proxy.heal()
+    proxy.hang_up()
+    for name in ("put", "writes"):
+        await _until_it_is_done(far, name)
+    assert await values(near, "4", thread="t") == {"x": "small"}
+    assert len(await listed(near, at(thread="t"))) == 4
+
+
+async def _until_it_is_done(far: JetStreamSaver, name: str) -> None:
+    """Call again for as long as the old connection has not been given up."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                await OPERATIONS[name].call(far, "t")
+                return
+            except BROKEN:
+                await asyncio.sleep(0.01)
+
+
+async def test_bytes_that_come_one_by_one_and_late_are_put_together(
+    far: JetStreamSaver, near: JetStreamSaver, proxy: Proxy
+) -> None:
+    proxy.piece = 1
+    await put(far, "1", {"x": "small"}, thread="small")
+    assert await values(far, thread="small") == {"x": "small"}
+    proxy.piece = 61
+    await settle(far, "t")
+    await OPERATIONS["put with parts"].call(far, "t")
+    assert await listed(far, at(thread="t")) == await listed(near, at(thread="t"))
+    proxy.piece, proxy.delay = 0, 0.01
+    await far.acopy_thread("t", "t" + COPY)
+    await far.aprune(["t"])
+    assert await state(far, "t") == await state(near, "t")
+
+
+async def test_a_wire_that_is_cut_all_the_time_loses_and_doubles_nothing(
+    far: JetStreamSaver, near: JetStreamSaver, proxy: Proxy, stored: Stored
+) -> None:
+    """Ten threads of puts, each repeated until it is acknowledged."""
+    await far.setup()
+    errors = 0
+    done = asyncio.Event()
+
+    async def cut() -> None:
+        while not done.is_set():
+            await asyncio.sleep(0.03)
+            proxy.hang_up()
+
+    async def write(thread: str) -> None:
+        nonlocal errors
+        parent = None
+        for n in range(12):
+            id = f"{n:03}"
+            state = {"n": n, "large": f"{thread} {n} " * 400}
+            while True:
+                try:
+                    await put(far, id, state, parent=parent, thread=thread)
+                    await far.aput_writes(at(id, thread=thread), [("a", n)], "task")
+                    break
+                except BROKEN:
+                    errors += 1
+            parent = id
+
+    cutting = asyncio.create_task(cut())
+    try:
+        async with asyncio.timeout(40):
+            await asyncio.gather(*(write(f"thread {n}") for n in range(10)))
+    finally:
+        done.set()
+        await cutting
+    assert errors
+    for n in range(10):
+        thread = f"thread {n}"
+        rows = await listed(near, at(thread=thread))
+        assert [row.checkpoint["channel_values"]["n"] for row in rows] == [
+            *reversed(range(12))
+        ]
+        for row in rows:
+            number = row.checkpoint["channel_values"]["n"]
+            assert row.checkpoint["channel_values"]["large"] == (
+                f"{thread} {number} " * 400
+            )
+            assert row.pending_writes == [("task", "a", number)]
+        await check_threads(near.store, thread)
