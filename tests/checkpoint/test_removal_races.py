@@ -157,6 +157,30 @@ async def test_a_record_that_slips_through_a_delete_is_removed(
     assert found.checkpoint["channel_values"] == {"text": "y" * 2000}
 
 
+async def test_what_is_removed_while_it_is_compared_is_put_anew(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    open_saver: OpenSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = {"text": "x" * 2000}
+    await put(saver, "1", run_id="r1")
+    await put(saver, "2", state, parent="1", run_id="r2")
+    parts = Partition.parts
+
+    async def overtaken(partition: Partition, *what: Any) -> Any:
+        monkeypatch.setattr(Partition, "parts", parts)
+        await other.adelete_for_runs(["r2"])
+        return await parts(partition, *what)
+
+    async with open_saver() as writer:
+        monkeypatch.setattr(Partition, "parts", overtaken)
+        await put(writer, "2", state, parent="1", run_id="r2")
+    found = await saver.aget_tuple(at("2"))
+    assert found
+    assert found.checkpoint["channel_values"] == state
+
+
 def test_without_delta_channels_all_go_at_once() -> None:
     assert children_first({}) == [[]]
 

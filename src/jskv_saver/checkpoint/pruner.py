@@ -161,7 +161,7 @@ class Pruner:
         while True:
             claim = await self._claim(scope, choose, repair)
             if not claim.empty:
-                await self._remove(scope, claim)
+                await self._remove(scope, claim, repair)
             if not claim.rest:
                 return claim.version
 
@@ -269,7 +269,7 @@ class Pruner:
             fitting[id] = None
         return fitting
 
-    async def _remove(self, scope: Scope, claim: _Claim) -> None:
+    async def _remove(self, scope: Scope, claim: _Claim, repair: bool) -> None:
         """Remove what an epoch names, then the parts that nothing refers to."""
         assert claim.version is not None
         await self._remove_records(scope, claim.dead)
@@ -278,7 +278,7 @@ class Pruner:
         bounds |= dict.fromkeys(claim.lost, claim.lost_before)
         await self._remove_writes(scope, bounds)
         await self._remove_parts(scope, claim.version)
-        if claim.litter:
+        if repair:
             await self._remove_unnamed_writes(scope, claim.version)
         known = greatest(await self._partition.names(scope))
         with suppress(VersionConflictError):

@@ -240,7 +240,11 @@ class Writer:
             skeleton = join(record.skeleton, record.inline, parts)
             metadata = join(record.metadata, record.inline, parts)
         except KeyError as exc:
-            raise missing_part(scope, exc.args[0]) from exc
+            again, _ = await self._partition.records(scope, [draft.id])
+            if draft.id in again and again[draft.id].version == record.version:
+                raise missing_part(scope, exc.args[0]) from exc
+            # Removed while it was compared.
+            return await self._is_stored(draft, serde)
         pairs = [
             (Typed(record.skeleton.kind, skeleton), draft.skeleton),
             (Typed(record.metadata.kind, metadata), draft.metadata),
