@@ -27,6 +27,8 @@ from jskv_saver.errors import StoreUnavailableError
 # has 64 MB to receive.
 _CHUNK: Final = 1000
 _REQUEST_BYTES: Final = 256 * 1024
+_REQUEST_FRAME: Final = 128
+"""Bytes of a read of many without its filters, at most."""
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 _IN_FLIGHT_BYTES: Final = 32 * 1024 * 1024
 _SINGLE_READS: Final = 64
@@ -94,12 +96,14 @@ class Reads:
             return []
         if not self.direct:
             entries = await self.from_leader(await self._keys_of(wanted))
-        elif len(wanted) <= _CHUNK and sum(map(len, wanted)) <= _REQUEST_BYTES:
-            # The usual case without the detour of a task.
-            entries = await self._chunk(wanted)
         else:
-            chunks = await asyncio.gather(*map(self._chunk, _chunked(wanted)))
-            entries = [entry for chunk in chunks for entry in chunk]
+            parts = self._chunked(wanted)
+            if len(parts) == 1:
+                # The usual case without the detour of a task.
+                entries = await self._chunk(wanted)
+            else:
+                chunks = await asyncio.gather(*map(self._chunk, parts))
+                entries = [entry for chunk in chunks for entry in chunk]
         # What was written again between two pages is there twice, the newer one last.
         newest = {entry.key: entry for entry in entries}
         found = (entry for entry in newest.values() if not entry.marker)
@@ -162,7 +166,7 @@ class Reads:
         # More than 1024 matches: read their names first.
         keys = await self._keys_of(filters)
         result: list[Entry] = []
-        for chunk in _chunked(keys):
+        for chunk in self._chunked(keys):
             result.extend(await self._multi_last(chunk) or ())
         return result
 
@@ -208,14 +212,28 @@ class Reads:
             f"{(msg.headers or {}).get('Description', '')}"
         )
 
-
-def _chunked(items: Sequence[str]) -> list[list[str]]:
-    chunks: list[list[str]] = [[]]
-    size = 0
-    for item in items:
-        if len(chunks[-1]) >= _CHUNK or size + len(item) > _REQUEST_BYTES:
-            chunks.append([])
-            size = 0
-        chunks[-1].append(item)
-        size += len(item) + 16
-    return chunks
+    def _chunked(self, filters: Sequence[str]) -> list[Sequence[str]]:
+        """Cut into what one request takes, and the server at hand."""
+        client = self._requests.client
+        room = _REQUEST_BYTES
+        if client is not None:
+            room = min(room, client.max_payload)
+        room -= _REQUEST_FRAME
+        # In JSON: the quotes, a comma and a space.
+        each = self._cut + 4
+        if (
+            len(filters) <= _CHUNK
+            and sum(map(len, filters), each * len(filters)) <= room
+        ):
+            return [filters]
+        chunks: list[list[str]] = [[]]
+        size = 0
+        for filter in filters:
+            if chunks[-1] and (
+                len(chunks[-1]) >= _CHUNK or size + len(filter) + each > room
+            ):
+                chunks.append([])
+                size = 0
+            chunks[-1].append(filter)
+            size += len(filter) + each
+        return list(chunks)

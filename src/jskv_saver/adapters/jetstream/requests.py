@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from nats.aio.client import Client
@@ -24,7 +23,7 @@ from jskv_saver.adapters.jetstream.faults import (
     violation_in,
     violation_of,
 )
-from jskv_saver.adapters.jetstream.tap import Answer, Tap, encode_headers, tap
+from jskv_saver.adapters.jetstream.tap import Answer, Sink, Tap, encode_headers, tap
 from jskv_saver.adapters.jetstream.waiting import (
     Batch,
     BatchAnswer,
@@ -33,6 +32,7 @@ from jskv_saver.adapters.jetstream.waiting import (
     Waiting,
 )
 from jskv_saver.errors import (
+    DocumentTooLargeError,
     InvalidRequestError,
     JskvError,
     StoreClosedError,
@@ -44,23 +44,6 @@ _ILLEGAL: Final = re.compile(r"\s").search
 
 
 _W = TypeVar("_W", bound=Waiting)
-
-
-class _Sink(asyncio.Future[Answer]):
-    """Where nats-py puts the messages of our subscription, one after another.
-
-    A subscription with a future skips the queue and the task of one with a callback.
-    """
-
-    def __init__(self, requests: Requests) -> None:
-        super().__init__()
-        self._requests = requests
-
-    def cancelled(self) -> bool:
-        return False
-
-    def set_result(self, result: Answer, /) -> None:
-        self._requests.dispatch(result)
 
 
 class Requests:
@@ -154,10 +137,15 @@ class Requests:
         deadline = loop.time() + self.timeout
         client = await self.ready(deadline)
         future: asyncio.Future[Answer] = loop.create_future()
-        token = self._register(Waiting, future, (subject,), write, deadline, client)[0]
+        token, waiting = self._register(
+            Waiting, future, (subject,), write, deadline, client
+        )
         try:
             await self._publish(
-                client, Message(subject, payload, headers), self._prefix + token, write
+                client,
+                Message(subject, payload, headers),
+                self._prefix + token,
+                waiting,
             )
             return await future
         finally:
@@ -175,7 +163,7 @@ class Requests:
         waiting.messages = []
         try:
             await self._publish(
-                client, Message(subject, payload), self._prefix + token, False
+                client, Message(subject, payload), self._prefix + token, waiting
             )
             return await future
         finally:
@@ -204,7 +192,7 @@ class Requests:
                     client,
                     message,
                     f"{reply}{number}.{step}.$FI",
-                    True,
+                    waiting,
                     sent=number > 1,
                 )
             return await future
@@ -216,32 +204,43 @@ class Requests:
         client: Client,
         message: Message,
         reply: str,
-        write: bool,
+        waiting: Waiting,
         *,
         sent: bool = False,
     ) -> None:
         subject, payload, headers = message
+        head = encode_headers(headers) if headers else b""
+        size = len(head) + len(payload)
         tap = self._tap
+        if size > client.max_payload or _ILLEGAL(subject):
+            error = _unfit(subject, size, client.max_payload)
+            raise (
+                lost(write=waiting.write, why=f"interrupted: {error}")
+                if sent
+                else error
+            )
+        if tap is not None and tap.is_full(size):
+            await tap.room(client, size, waiting.future)
+            self.look_around()
+            if waiting.future.done():
+                # Out of time, or disconnected: not sent once the caller is told so.
+                return
         # What nats-py has not sent yet, a subscription for one, goes first.
         if tap is None or client._pending or not tap.is_open:
-            with Translation(write=write, bucket=self._bucket, sent=sent):
+            if tap is not None:
+                tap.flush()
+            with Translation(write=waiting.write, bucket=self._bucket, sent=sent):
                 await client.publish(
                     subject, payload, reply, dict(headers) if headers else None
                 )
             return
-        head = encode_headers(headers) if headers else b""
-        if len(head) + len(payload) > client.max_payload or _ILLEGAL(subject):
-            raise InvalidRequestError(
-                f"{subject!r} is no subject, or {len(head) + len(payload)} bytes are "
-                f"more than the server takes ({client.max_payload})"
-            )
-        tap.send(subject, reply, head, payload)
         # If the connection breaks, then that is what the answer will be.
-        with suppress(OSError):
-            await tap.room(client)
+        tap.send(subject, reply, head, payload)
 
     def _set_tap(self, client: Client) -> None:
         if self._subscription is not None:
+            # What nats-py was told up to now no tap will tell.
+            self.look_at_errors()
             self._tap = tap(
                 client,
                 self._subscription._id,
@@ -257,7 +256,12 @@ class Requests:
             # The replies to a fast batch go on after the token.
             waiting = self._pending.get(token.partition(".")[0])
         if waiting is not None and not waiting.future.done():
-            waiting.feed(msg, self.look_at_errors)
+            try:
+                waiting.feed(msg, self.look_at_errors)
+            except (AttributeError, LookupError, TypeError, ValueError) as exc:
+                # From anybody who found the inbox. It ends the request, nothing else.
+                why = f"the answer is none of a NATS server ({exc!r})"
+                waiting.fail(lost(write=waiting.write, why=why))
 
     def look_at_errors(self) -> None:
         """Tell the requests whose subject the server has just refused."""
@@ -355,7 +359,7 @@ class Requests:
         self._salt = inbox.rpartition(".")[2]
         with translate(write=False, bucket=self._bucket):
             self._subscription = await client.subscribe(
-                f"{self._prefix}>", future=_Sink(self)
+                f"{self._prefix}>", future=Sink(self.dispatch)
             )
 
     def _register(
@@ -383,3 +387,14 @@ class Requests:
         if self._pending and self._loop is not None:
             self.look_around()
             self._timer = self._loop.call_later(self._tick, self._on_timer)
+
+
+def _unfit(subject: str, size: int, limit: int) -> JskvError:
+    """Why a message cannot be sent."""
+    if size > limit:
+        return DocumentTooLargeError(
+            f"nothing was sent: {size} bytes are more than the server takes ({limit})",
+            size=size,
+            limit=limit,
+        )
+    return InvalidRequestError(f"nothing was sent: {subject!r} is no subject")

@@ -19,7 +19,11 @@ from nats.protocol.parser import AWAITING_CONTROL_LINE
 
 _VERSION: Final = "NATS/1.0"
 _BUSY: Final = 1024 * 1024
-"""Bytes not yet taken by the socket above which a sender waits."""
+"""Bytes that may wait for the socket before a sender waits."""
+_PAUSED: Final = 512 * 1024
+"""Bytes waiting from which on every transport is paused, TLS too: it will resume."""
+_PIECE: Final = 64 * 1024
+"""Bytes that are sent together."""
 
 
 class Reply:
@@ -46,16 +50,21 @@ Answer: TypeAlias = Msg | Reply
 
 
 def parse_headers(head: bytes) -> dict[str, str]:
-    """The fields of a header block (ADR-4); of a repeated one the first."""
+    """The fields of a header block (ADR-4); of a repeated one the last.
+
+    To what a writer sent the server appends its own fields, which must count; and a
+    status is one in the first line only.
+    """
     first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
     headers: dict[str, str] = {}
-    status = first[len(_VERSION) :].strip()
-    if status:
-        headers["Status"], _, headers["Description"] = status.partition(" ")
     for line in lines:
         name, separator, value = line.partition(":")
         if separator:
-            headers.setdefault(name, value.strip())
+            headers[name] = value.strip()
+    headers.pop("Status", None)
+    status = first[len(_VERSION) :].strip()
+    if status:
+        headers["Status"], _, headers["Description"] = status.partition(" ")
     return headers
 
 
@@ -63,6 +72,25 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
     """The header block of checked names and values."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     return f"{_VERSION}\r\n{lines}\r\n".encode()
+
+
+class Sink(asyncio.Future[Answer]):
+    """Where nats-py puts the messages of a subscription, one after another.
+
+    A subscription with a future skips the queue and the task of one with a callback.
+    """
+
+    def __init__(self, deliver: Callable[[Answer], None]) -> None:
+        super().__init__()
+        self._deliver = deliver
+
+    def cancelled(self) -> bool:
+        """Never: nats-py would drop the messages."""
+        return False
+
+    def set_result(self, result: Answer, /) -> None:
+        """Take the next one."""
+        self._deliver(result)
 
 
 class Tap(asyncio.Protocol):
@@ -86,7 +114,7 @@ class Tap(asyncio.Protocol):
         refused: Callable[[str], None],
     ) -> None:
         self._transport: Final = transport
-        self._inner: Final = inner
+        self._inner = inner
         self._sid: bytes | None = b"%d" % sid
         self._deliver: Final = deliver
         self._refused: Final = refused
@@ -95,6 +123,7 @@ class Tap(asyncio.Protocol):
         self._size = 0
         self._needed = 0
         self._unsent: list[bytes] = []
+        self._unsent_size = 0
         self._flushing = False
 
     @property
@@ -102,14 +131,37 @@ class Tap(asyncio.Protocol):
         """Whether what is sent now goes to the socket."""
         return not self._transport.is_closing()
 
+    @property
+    def in_mid_frame(self) -> bool:
+        """Whether a part of a frame waits for its rest."""
+        return bool(self._rest)
+
     def remove(self) -> None:
-        """Give all frames to nats-py from now on."""
-        self._flush_all()
+        """Give all frames to nats-py from now on. Idempotent."""
+        self.flush()
         self._sid = None
-        if not self._rest and self._transport.get_protocol() is self:
+        if self.is_open:
+            self._unlink()
+        self._pass_rest()
+
+    def _unlink(self) -> None:
+        """Leave the chain of taps, of which others may have been set since."""
+        outer = self._transport.get_protocol()
+        if outer is self:
             self._transport.set_protocol(self._inner)
+        while isinstance(outer, Tap):
+            if outer._inner is self:
+                outer._inner = self._inner
+            outer = outer._inner
 
     # -- sending -----------------------------------------------------------------------
+
+    def is_full(self, size: int) -> bool:
+        """Whether so many bytes more are too many for the socket now."""
+        if not self.is_open:
+            return False
+        waiting = self._transport.get_write_buffer_size()
+        return waiting > _PAUSED and waiting + size > _BUSY
 
     def send(self, subject: str, reply: str, head: bytes, payload: bytes) -> None:
         """Send one message: at once when idle, together with others when busy."""
@@ -121,30 +173,41 @@ class Tap(asyncio.Protocol):
         frame = b"".join((line.encode(), head, payload, b"\r\n"))
         if self._flushing:
             self._unsent.append(frame)
+            self._unsent_size += len(frame)
+            if self._unsent_size > _PIECE:
+                self.flush()
             return
         self._flushing = True
         self._loop.call_soon(self._flush)
         self._transport.write(frame)
 
-    async def room(self, client: Client) -> None:
-        """Wait while the socket is slower than who sends."""
-        if self._transport.get_write_buffer_size() > _BUSY:
-            self._flush_all()
+    async def room(self, client: Client, size: int, until: asyncio.Future[Any]) -> None:
+        """Wait while the socket is full, at most until the future is done."""
+        while self.is_full(size) and not until.done():
             # nats-py's drain: woken through the inner protocol.
-            await cast(Any, client._transport).drain()
+            drain = asyncio.ensure_future(cast(Any, client._transport).drain())
+            try:
+                await asyncio.wait((drain, until), return_when="FIRST_COMPLETED")
+            finally:
+                drain.cancel()
+            if drain.done() and drain.exception() is not None:
+                return
 
     def _flush(self) -> None:
         if self._unsent:
-            self._flush_all()
+            self.flush()
             self._loop.call_soon(self._flush)
         else:
             self._flushing = False
 
-    def _flush_all(self) -> None:
+    def flush(self) -> None:
+        """Hand over to the socket what waits to be sent together."""
         if self._unsent:
             frames = b"".join(self._unsent)
             self._unsent.clear()
-            self._transport.write(frames)
+            self._unsent_size = 0
+            if self.is_open:
+                self._transport.write(frames)
 
     # -- receiving ---------------------------------------------------------------------
 
@@ -185,6 +248,10 @@ class Tap(asyncio.Protocol):
                 at = begin
                 continue
             fields = data[at:stop].split()
+            if len(fields) < 4 or not fields[-1].isdigit():
+                # Not NATS: nats-py ends such a connection.
+                self.remove()
+                break
             after = begin + int(fields[-1]) + 2
             if after > end:
                 self._needed = after - at
@@ -204,7 +271,11 @@ class Tap(asyncio.Protocol):
         if fields[0] == b"HMSG":
             middle += int(fields[-2])
         self._deliver(
-            Reply(fields[1].decode(), data[begin:middle], data[middle:end]),
+            Reply(
+                fields[1].decode("utf-8", "replace"),
+                data[begin:middle],
+                data[middle:end],
+            ),
         )
 
     # -- the rest is nats-py's ---------------------------------------------------------
@@ -242,7 +313,8 @@ def tap(
 ) -> Tap | None:
     """Set a tap; None where that cannot be done now.
 
-    Nothing of a frame may be on its way: what nats-py has read in part, it must finish.
+    Nothing of a frame may be on its way: who has read a part of it must finish it. And
+    the connection must be of this event loop.
     """
     carrier: Any = client._transport
     writer = getattr(carrier, "_io_writer", None)
@@ -253,6 +325,11 @@ def tap(
     transport = writer.transport
     if parser.state != AWAITING_CONTROL_LINE or transport.is_closing():
         return None
-    made = Tap(transport, transport.get_protocol(), sid, deliver, refused)
+    if reader._loop is not asyncio.get_running_loop():
+        return None
+    inner = transport.get_protocol()
+    if isinstance(inner, Tap) and inner.in_mid_frame:
+        return None
+    made = Tap(transport, inner, sid, deliver, refused)
     transport.set_protocol(made)
     return made
