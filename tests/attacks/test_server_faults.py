@@ -1,0 +1,253 @@
+"""The server dies, stands still, loses its bucket or its mind, while many write."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import nats
+import pytest
+from tests.attacks.indexes import check_threads
+from tests.checkpoint.saving import at, get, listed, put, values
+
+from jskv_saver import JetStreamSaver, LocalServer
+from jskv_saver.errors import (
+    BucketNotFoundError,
+    JskvError,
+    StorageFullError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
+)
+
+AWAY = (StoreUnavailableError, UnknownOutcomeError)
+THREADS = [f"thread {n}" for n in range(20)]
+
+
+@pytest.fixture
+async def saver(own_server: LocalServer) -> AsyncIterator[JetStreamSaver]:
+    async with JetStreamSaver.from_conn_string(
+        own_server.url, timeout=0.5, reconnect_time_wait=0.05
+    ) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(
+    own_server: LocalServer, saver: JetStreamSaver
+) -> AsyncIterator[JetStreamSaver]:
+    """Another one, with more patience, which remembers nothing."""
+    async with JetStreamSaver.from_conn_string(own_server.url) as opened:
+        yield opened
+
+
+def _state(thread: str, n: int) -> dict[str, Any]:
+    return {"n": n, "keep": thread * 300, "large": f"{thread} {n} " * 300}
+
+
+class Writers:
+    """Twenty threads of puts and reads, each put repeated until it is acknowledged.
+
+    They write for as long as it is entered.
+
+    Attributes:
+        acknowledged: Of each thread the greatest number.
+        errors: What the calls raised.
+    """
+
+    def __init__(self, saver: JetStreamSaver, *expected: type[JskvError]) -> None:
+        self._saver = saver
+        self._expected = expected
+        self._end = False
+        self.acknowledged: dict[str, int] = {}
+        self.errors: list[JskvError] = []
+
+    async def __aenter__(self) -> Writers:
+        self._running = asyncio.gather(*map(self._write, THREADS))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._end = True
+        await self._running
+
+    async def _write(self, thread: str) -> None:
+        n = 0
+        while not self._end:
+            try:
+                await self._step(thread, n)
+            except self._expected as error:
+                self.errors.append(error)
+                await asyncio.sleep(0.01)
+            else:
+                n += 1
+
+    async def _step(self, thread: str, n: int) -> None:
+        await put(
+            self._saver,
+            f"{n:06}",
+            _state(thread, n),
+            parent=f"{n - 1:06}" if n else None,
+            thread=thread,
+        )
+        self.acknowledged[thread] = n
+        config = at(f"{n:06}", thread=thread)
+        await self._saver.aput_writes(config, [("a", n)], "task")
+        # A thread that has been acknowledged is never an empty one.
+        assert await values(self._saver, thread=thread) == _state(thread, n)
+
+    async def progress(self, puts: int = 60) -> None:
+        """Wait until so many more are acknowledged."""
+        target = self._count() + puts
+        await self.wait(lambda: self._count() >= target)
+
+    async def wait(self, true: Callable[[], bool]) -> None:
+        """Wait for something, while all write."""
+        for _ in range(4000):
+            if true():
+                return
+            assert not self._running.done() or self._running.result()
+            await asyncio.sleep(0.005)
+        raise AssertionError("it does not happen")
+
+    def _count(self) -> int:
+        return sum(n + 1 for n in self.acknowledged.values())
+
+
+async def _check(writers: Writers, reader: JetStreamSaver) -> None:
+    """All that was acknowledged is there and whole; nothing is there in part."""
+    for thread in THREADS:
+        rows = await listed(reader, at(thread=thread))
+        numbers = [row.checkpoint["channel_values"]["n"] for row in rows]
+        last = writers.acknowledged[thread]
+        assert numbers[0] in (last, last + 1)
+        assert numbers == list(range(numbers[0], -1, -1))
+        for row, n in zip(rows, numbers, strict=True):
+            assert row.checkpoint["channel_values"] == _state(thread, n)
+            if n < last:
+                assert row.pending_writes == [("task", "a", n)]
+    await check_threads(reader.store, *THREADS)
+
+
+def _terminate(server: LocalServer) -> None:
+    """SIGTERM, as an operator does it."""
+    os.kill(server.pid, signal.SIGTERM)
+    assert server._keeper
+    while server._keeper.runs():
+        server._keeper.listen(0.05)
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
+async def test_a_server_that_goes_and_comes_back_loses_nothing_that_was_acknowledged(
+    own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver, how: str
+) -> None:
+    end = own_server.kill if how == "SIGKILL" else lambda: _terminate(own_server)
+    writers = Writers(saver, *AWAY)
+    async with writers:
+        for _ in range(3):
+            await writers.progress()
+            await asyncio.to_thread(end)
+            await asyncio.to_thread(own_server.start)
+        await writers.progress()
+    assert writers.errors
+    await _check(writers, other)
+
+
+async def test_a_server_that_stands_still_is_an_error_in_time_and_nothing_twice(
+    own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver
+) -> None:
+    writers = Writers(saver, *AWAY)
+    async with writers:
+        await writers.progress()
+        os.kill(own_server.pid, signal.SIGSTOP)
+        try:
+            begin = time.monotonic()
+            with pytest.raises(StoreUnavailableError):
+                await saver.aget_tuple(at(thread=THREADS[0]))
+            with pytest.raises(UnknownOutcomeError):
+                await saver.aput_writes(at("1", thread="still"), [("a", 1)], "task")
+            assert time.monotonic() - begin < 1.6
+            await asyncio.sleep(max(0.0, begin + 3 - time.monotonic()))
+        finally:
+            os.kill(own_server.pid, signal.SIGCONT)
+        await writers.progress()
+    await _check(writers, other)
+    client = await nats.connect(own_server.url)
+    info = await client.jetstream().stream_info("KV_jskv")
+    await client.close()
+    # Whatever was tried again, a record was stored once: nothing replaces a message
+    # but what opens a thread, its index, and writes that merge or come once more.
+    assert info.state.last_seq - info.state.messages <= len(THREADS) * 2
+
+
+CALLS: dict[str, Callable[[JetStreamSaver], Awaitable[Any]]] = {
+    "get latest": lambda s: s.aget_tuple(at(thread=THREADS[0])),
+    "get by id": lambda s: s.aget_tuple(at("000000", thread=THREADS[0])),
+    "get unknown": lambda s: s.aget_tuple(at(thread="unknown")),
+    "list": lambda s: listed(s, at(thread=THREADS[0])),
+    "list all": lambda s: listed(s),
+    "history": lambda s: s.aget_delta_channel_history(
+        config=at(thread=THREADS[0]), channels=["n"]
+    ),
+    "put": lambda s: put(s, "9", {"n": 9}, thread=THREADS[0]),
+    "put elsewhere": lambda s: put(s, "9", {"n": 9}, thread="new"),
+    "put with parts": lambda s: put(s, "99", {"n": "9" * 4000}, thread="new"),
+    "writes": lambda s: s.aput_writes(at("9", thread="x"), [("a", 1)], "t"),
+    "delete_thread": lambda s: s.adelete_thread(THREADS[0]),
+    "prune": lambda s: s.aprune([THREADS[0]]),
+    "delete_for_runs": lambda s: s.adelete_for_runs(["r"]),
+    "copy_thread": lambda s: s.acopy_thread(THREADS[0], "copy"),
+    "repair": lambda s: s.arepair([THREADS[0]]),
+}
+
+
+async def test_a_bucket_that_is_deleted_is_an_error_and_never_made_anew(
+    own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver
+) -> None:
+    await other.setup()
+    writers = Writers(saver, BucketNotFoundError)
+    client = await nats.connect(own_server.url)
+    jetstream = client.jetstream()
+    async with writers:
+        await writers.progress()
+        await jetstream.delete_stream("KV_jskv")
+        await writers.wait(lambda: len(writers.errors) > 200)
+        for each in (saver, other):
+            for call in CALLS.values():
+                with pytest.raises(BucketNotFoundError):
+                    await call(each)
+        with pytest.raises(nats.js.errors.NotFoundError):
+            await jetstream.stream_info("KV_jskv")
+    await client.close()
+    # Who comes anew makes it anew; who was there goes on, with nothing old.
+    async with JetStreamSaver.from_conn_string(own_server.url) as fresh:
+        assert await listed(fresh) == []
+        await put(saver, "1", {"n": "9" * 4000}, parent="0", thread=THREADS[0])
+        assert await values(fresh, thread=THREADS[0]) == {"n": "9" * 4000}
+        await check_threads(fresh.store, THREADS[0])
+
+
+async def test_a_bucket_that_fills_up_under_many_writers_keeps_all_and_makes_room(
+    own_server: LocalServer,
+) -> None:
+    async with (
+        JetStreamSaver.from_conn_string(own_server.url, max_bytes=600_000) as saver,
+        JetStreamSaver.from_conn_string(own_server.url) as other,
+    ):
+        writers = Writers(saver, StorageFullError)
+        thread = THREADS[0]
+        async with writers:
+            await writers.wait(lambda: len(writers.errors) > 100)
+            assert await values(other, thread=thread)
+        await _check(writers, other)
+        for each in THREADS[1:]:
+            await other.adelete_thread(each)
+        last = writers.acknowledged[thread]
+        rest = await get(other, thread=thread)
+        await put(
+            saver, "999999", _state(thread, 1), parent=f"{last:06}", thread=thread
+        )
+        assert await values(other, thread=thread) == _state(thread, 1)
+        assert rest.checkpoint["channel_values"]["n"] in (last, last + 1)
