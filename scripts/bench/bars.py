@@ -62,7 +62,7 @@ floor       read by id             raw_request 1.2
 def bars() -> Iterator[Bar]:
     """All of them, in the order of the table."""
     for row in _TABLE.strip().splitlines():
-        workload, line, bounds = row[:12].strip(), "", ""
+        workload = row[:12].strip()
         line, _, bounds = row[12:].partition("  ")
         words = bounds.split()
         for peer, bound in zip(words[::2], words[1::2], strict=True):
@@ -76,9 +76,14 @@ def bars() -> Iterator[Bar]:
 
 
 def judged(figures: Mapping[str, Figures]) -> Iterator[tuple[str, bool | None]]:
-    """A text for each bar, and whether it is kept; None: it was not measured."""
+    """A text for each bar of what was run, and whether it is kept.
+
+    None: a saver that it needs was not there.
+    """
     for bar in bars():
-        savers = figures.get(bar.workload, {}).get(bar.line, {})
+        if bar.workload not in figures:
+            continue
+        savers = figures[bar.workload].get(bar.line, {})
         relation = ">=" if bar.at_least else "<="
         beside = f" / {bar.peer}" if bar.peer else ""
         text = f"{bar.workload:11}{bar.line + beside:42}{relation} {bar.bound:<6g}"

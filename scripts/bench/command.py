@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import platform
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from scripts.bench import bars, document, pace, report
+from scripts.bench import bars, document, report
+from scripts.bench.pace import Meter, verdict
 from scripts.bench.places import PEERS, Peer
 from scripts.bench.run import Results, WrongState, interleave
 from scripts.bench.services import Missing
@@ -68,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
     if options.bars:
         print("\n".join(text for text, _ in bars.judged(tables.figures)))
+        kept = [kept for _, kept in bars.judged(tables.figures) if kept is not None]
+        print(f"{sum(kept)} of {len(kept)} kept")
     if options.json:
         options.json.write_text(json.dumps(tables.as_json(lines), indent=1) + "\n")
     if options.write_docs:
@@ -75,11 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def machine() -> str:
+    """What this runs on, without names."""
+    return (
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
+        f"Python {platform.python_version()}"
+    )
+
+
 def started(
     stack: ExitStack, savers: Sequence[str], *, durable: bool
 ) -> tuple[list[Peer], list[str]]:
     """The peers that can run, and a line about each and the machine."""
-    peers, lines = [], [f"{platform.platform()}, Python {platform.python_version()}"]
+    peers, lines = [], [machine()]
     for name in savers:
         try:
             peer = stack.enter_context(PEERS[name](durable=durable))
@@ -99,16 +111,18 @@ async def measured(
     for name in names:
         workload, rounds = WORKLOADS[name]
         results = Results()
-        before = pace.measure()
-        for number in range(options.rounds or rounds):
-            await interleave(
-                workload,
-                peers,
-                results,
-                scale=options.scale,
-                messages=options.messages,
-                seed=number,
-            )
-        tables.add(name, report.figures_of(results), [before, pace.measure()])
+        with Meter() as meter:
+            for number in range(options.rounds or rounds):
+                await interleave(
+                    workload,
+                    peers,
+                    results,
+                    scale=options.scale,
+                    messages=options.messages,
+                    seed=number,
+                    meter=meter,
+                )
+        tables.add(name, report.figures_of(results), meter.pace())
         print(f"\n{name}: median / p99\n{tables.text(name)}", flush=True)
+    print(f"\n{verdict(tables.paces.values())}")
     return tables

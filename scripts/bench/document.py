@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.bench.pace import Pace
+from scripts.bench.pace import Pace, verdict
 from scripts.bench.report import Figures, as_markdown, as_text, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -19,24 +19,21 @@ class Tables:
     """By workload: the figures, and the machine's pace before and after."""
 
     figures: dict[str, Figures] = field(default_factory=dict)
-    paces: dict[str, Sequence[Pace]] = field(default_factory=dict)
+    paces: dict[str, Pace] = field(default_factory=dict)
 
-    def add(self, name: str, figures: Figures, paces: Sequence[Pace]) -> None:
+    def add(self, name: str, figures: Figures, pace: Pace) -> None:
         """One more workload."""
         self.figures[name] = figures
-        self.paces[name] = paces
+        self.paces[name] = pace
 
     def text(self, name: str) -> str:
         """A workload's table, under the pace."""
-        return "\n".join(
-            [*map(str, self.paces[name]), as_text(list(rows(self.figures[name])))]
-        )
+        return f"{self.paces[name]}\n{as_text(list(rows(self.figures[name])))}"
 
     def markdown(self, name: str) -> str:
         """The same for a document."""
-        paces = "; ".join(map(str, self.paces[name]))
         table = as_markdown(list(rows(self.figures[name])))
-        return f"### {name}\n\n{table}\n\n{paces}"
+        return f"### {name}\n\n{table}\n\n{self.paces[name]}"
 
     def as_json(self, lines: Sequence[str]) -> dict[str, Any]:
         """Everything."""
@@ -44,7 +41,7 @@ class Tables:
             "savers": list(lines),
             "workloads": {
                 name: {
-                    "pace": [asdict(pace) for pace in self.paces[name]],
+                    "pace": asdict(self.paces[name]),
                     "lines": {
                         line: {saver: asdict(figure) for saver, figure in each.items()}
                         for line, each in figures.items()
@@ -60,7 +57,8 @@ def write(lines: Sequence[str], tables: Tables, *, durable: bool) -> None:
     kind = "durable" if durable else "default"
     begin, end = f"<!-- {kind}: begin -->", f"<!-- {kind}: end -->"
     settings = "\n".join(f"- {line}" for line in lines)
-    body = "\n\n".join([settings, *map(tables.markdown, tables.figures)])
+    told = verdict(tables.paces.values())
+    body = "\n\n".join([settings, *map(tables.markdown, tables.figures), told])
     section = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
     text = section.sub(
         lambda _: f"{begin}\n{body}\n{end}", PAGE.read_text(encoding="utf-8")

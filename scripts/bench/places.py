@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
@@ -13,6 +14,7 @@ from contextlib import (
     asynccontextmanager,
     closing,
 )
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
@@ -104,7 +106,9 @@ class Jskv(Peer):
     def _start(self) -> None:
         interval = "always" if self._durable else "2m"
         self.server = self._stack.enter_context(LocalServer(sync_interval=interval))
-        self.settings = f"nats-server, sync_interval {interval}"
+        version = asyncio.run(_server_version(self.server.url))
+        self.settings = f"JetStreamSaver, nats-server {version}"
+        self.settings += f", sync_interval {interval}"
 
     async def _make(self, name: str) -> Place:
         address = {"kind": "jskv", "url": self.server.url, "bucket": name}
@@ -138,8 +142,8 @@ class Memory(Peer):
         size = sum(len(blob) for _, blob in saver.blobs.values())
         for namespaces in saver.storage.values():
             for rows in namespaces.values():
-                for checkpoint, metadata, _ in rows.values():
-                    size += len(checkpoint[1]) + len(metadata[1])
+                for checkpoint, about, _ in rows.values():
+                    size += len(checkpoint[1]) + len(about[1])
         for writes in saver.writes.values():
             size += sum(len(value[1]) for _, _, value, _ in writes.values())
         return size
@@ -149,12 +153,14 @@ class Sqlite(Peer):
     """AsyncSqliteSaver as it comes: WAL, and an fsync for each commit."""
 
     name = "sqlite"
-    settings = "AsyncSqliteSaver on a file, as it comes: WAL, synchronous FULL"
+    distribution = "langgraph-checkpoint-sqlite"
     package = "langgraph.checkpoint.sqlite"
 
     def _start(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="bench-sqlite-")
         self._folder = Path(self._stack.enter_context(folder))
+        self.settings = f"AsyncSqliteSaver {_release(self.distribution)}, SQLite "
+        self.settings += f"{sqlite3.sqlite_version}, as it comes: WAL, synchronous FULL"
 
     async def _make(self, name: str) -> Place:
         return Place(self, {"kind": "sqlite", "path": str(self._folder / f"{name}.db")})
@@ -177,11 +183,14 @@ class Postgres(Peer):
     """AsyncPostgresSaver on a Postgres as `initdb` makes it."""
 
     name = "postgres"
-    settings = "AsyncPostgresSaver.from_conn_string, Postgres as initdb makes it"
+    distribution = "langgraph-checkpoint-postgres"
     package = "langgraph.checkpoint.postgres"
 
     def _start(self) -> None:
         self._url = self._stack.enter_context(services.postgres())
+        version = services.version(services.postgres_program("postgres"))
+        self.settings = f"AsyncPostgresSaver {_release(self.distribution)}, {version}"
+        self.settings += ", as initdb makes it"
 
     async def _make(self, name: str) -> Place:
         await self._run(f"CREATE DATABASE {name}", "postgres")
@@ -214,11 +223,14 @@ class Redis(Peer):
 
     name = "redis"
     package = "langgraph_checkpoint_plainredis"
+    distribution = "langgraph-checkpoint-plainredis"
 
     def _start(self) -> None:
         appendfsync = "always" if self._durable else "everysec"
         self._url = self._stack.enter_context(services.redis(appendfsync))
-        self.settings = f"AsyncRedisSaver (plainredis), appendfsync {appendfsync}"
+        self.settings = f"AsyncRedisSaver (plainredis) {_release(self.distribution)}, "
+        self.settings += f"{services.version('redis-server')}, appendonly, "
+        self.settings += f"appendfsync {appendfsync}"
 
     async def _make(self, name: str) -> Place:
         return Place(self, {"kind": "redis", "url": self._url})
@@ -237,6 +249,17 @@ class Redis(Peer):
             async for key in client.scan_iter(count=1000):
                 size += await client.memory_usage(key, samples=0) or 0
         return size
+
+
+def _release(distribution: str) -> str:
+    return metadata.version(distribution)
+
+
+async def _server_version(url: str) -> str:
+    client = await nats.connect(url)
+    version = str(client.connected_server_version)
+    await client.close()
+    return version
 
 
 PEERS: dict[str, type[Peer]] = {

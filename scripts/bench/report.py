@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from scripts.bench.run import Results
 
 OURS = "jskv"
+ORDER = (OURS, "sqlite", "postgres", "redis", "memory", "raw request")
+"""Of the columns, whoever was measured first."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def percentile(samples: Sequence[float], share: float) -> float:
 def rows(figures: Figures) -> Iterator[list[str]]:
     """A table: its head, then a row for each line."""
     savers = list(dict.fromkeys(name for line in figures.values() for name in line))
-    savers.sort(key=lambda name: name != OURS)
+    savers.sort(key=ORDER.index)
     peers = [name for name in savers if name != OURS] if OURS in savers else []
     yield ["line", *savers, *(f"ours / {peer}" for peer in peers)]
     for line, by_saver in figures.items():

@@ -20,6 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from scripts.bench.chain import Texts
+from scripts.bench.pace import Meter
 from scripts.bench.peers import AnySaver, idle
 from scripts.bench.places import Peer, Place
 
@@ -137,6 +138,7 @@ async def interleave(
     scale: float,
     messages: str,
     seed: int,
+    meter: Meter,
 ) -> None:
     """One round: each saver runs the workload on empty storage, slice by slice."""
     order = random.Random(seed)
@@ -152,6 +154,7 @@ async def interleave(
             while running:
                 # In another order each time: nobody always follows the same one.
                 order.shuffle(running)
+                meter.take()
                 running = [slices for slices in running if await _one(slices)]
         finally:
             gc.enable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -41,6 +42,14 @@ def postgres_program(name: str) -> str:
             raise Missing(f"no {name}: install Postgres")
         found = str(newest)
     return found
+
+
+def version(program: str) -> str:
+    """The name and version that a server tells, without what follows."""
+    command = [program, "--version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"\d+(\.\d+)+", told)
+    return f"{Path(program).name} {found[0] if found else told.strip()}"
 
 
 def _account() -> str | None:

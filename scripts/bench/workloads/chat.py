@@ -82,6 +82,8 @@ async def window(bench: Bench) -> AsyncGenerator[None, None]:
             )
             bench.check_tuple(found, chain.values, f"the latest after turn {turn}")
             yield
+    found = await bench.saver.aget_tuple(chain.latest)
+    bench.check_tuple(found, chain.values, "the latest at the end")
     stored = await bench.record_stored()
     bench.record("stored / distinct bytes", stored / sum(map(len, distinct)), "x")
 

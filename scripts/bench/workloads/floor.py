@@ -87,6 +87,7 @@ class _Raw:
         key = message.subject.split(".", 2)[2]
         head = f"$KV.{self._bucket}.{self._sent:06}."
         subject = head + key[max(0, len(head) + len(key) - len(message.subject)) :]
+        subject = subject.replace("..", ".x")
         headers = dict(message.headers or {})
         if "Nats-Expected-Last-Subject-Sequence" in headers:
             headers["Nats-Expected-Last-Subject-Sequence"] = "0"
