@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
+import inspect
 import os
 import threading
 import weakref
@@ -128,7 +129,8 @@ class Portal:
                 "the event loop that serves this is not running, so a blocking call "
                 "would never return"
             )
-        future = asyncio.run_coroutine_threadsafe(fn(*args), loop)
+        call = fn(*args)
+        future = _handed_over(call, loop)
         while True:
             try:
                 return future.result(_LIVENESS_CHECK)
@@ -139,7 +141,7 @@ class Portal:
                 if future.done():
                     return future.result()
                 if not loop.is_running():
-                    future.cancel()
+                    _discard(call)
                     raise _closed_meanwhile() from None
             except BaseException:
                 future.cancel()
@@ -152,12 +154,14 @@ class Portal:
             return await fn(*args)
         if not loop.is_running():
             raise StoreClosedError("the event loop that serves this is not running")
-        future = asyncio.run_coroutine_threadsafe(_awaited(fn, args), loop)
+        call = _awaited(fn, args)
+        future = _handed_over(call, loop)
         answer = asyncio.wrap_future(future)
         try:
             while not answer.done():
                 await asyncio.wait((answer,), timeout=_LIVENESS_CHECK)
                 if not loop.is_running() and not future.done():
+                    _discard(call)
                     raise _closed_meanwhile()
         except BaseException:
             answer.cancel()
@@ -220,6 +224,23 @@ def _closed_meanwhile() -> StoreClosedError:
     return StoreClosedError("this was closed, or its event loop ended, in mid-call")
 
 
+def _handed_over(
+    call: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
+) -> concurrent.futures.Future[T]:
+    try:
+        return asyncio.run_coroutine_threadsafe(call, loop)
+    except RuntimeError:
+        # It was closed since it was seen running.
+        call.close()
+        raise _closed_meanwhile() from None
+
+
+def _discard(call: Coroutine[Any, Any, object]) -> None:
+    """Close what was handed over to a loop that never took it up."""
+    if inspect.getcoroutinestate(call) == inspect.CORO_CREATED:
+        call.close()
+
+
 async def _awaited(fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
     return await fn(*args)
 
@@ -256,6 +277,8 @@ def _serve(loop: asyncio.AbstractEventLoop, started: threading.Event) -> None:
     try:
         loop.run_forever()
     finally:
+        # What was handed over before becomes a task, and is ended with the others.
+        loop.run_until_complete(asyncio.sleep(0))
         rest = asyncio.all_tasks(loop)
         for task in rest:
             task.cancel()

@@ -6,8 +6,10 @@ import copy
 from collections.abc import (
     Awaitable,
     Generator,
+    Iterator,
     Sequence,
 )
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -26,6 +28,7 @@ from jskv_saver.checkpoint.config import (
     parse_before,
     parse_ids,
     parse_ref,
+    parse_text,
     parse_thread_id,
 )
 from jskv_saver.checkpoint.copier import copy_thread
@@ -40,8 +43,9 @@ from jskv_saver.checkpoint.reader import Loaded, Reader
 from jskv_saver.checkpoint.tuples import tuple_of
 from jskv_saver.checkpoint.writer import ConflictPolicy, Writer
 from jskv_saver.checkpoint.writes import PendingWrite, serialise_writes
+from jskv_saver.document.names import check_namespace
 from jskv_saver.document.port import DocumentStore
-from jskv_saver.errors import InvalidRequestError
+from jskv_saver.errors import InvalidRequestError, StoreClosedError
 
 _STRATEGIES = ("keep_latest", "delete", "delete_all")
 
@@ -78,6 +82,8 @@ class SaverCore(BaseCheckpointSaver[Any]):
         for name, value in (("namespace", namespace), ("agent_id", agent_id)):
             if not isinstance(value, str) or not value:
                 raise InvalidRequestError(f"{name} must be a non-empty str: {value!r}")
+            parse_text(name, value)
+        check_namespace(namespace)
         if not isinstance(store, DocumentStore):
             raise InvalidRequestError(
                 f"store must be a document store, not {type(store).__name__}; for an "
@@ -169,19 +175,26 @@ class SaverCore(BaseCheckpointSaver[Any]):
 
     def close(self) -> None:
         """End the saver, and its store if it is its own. Idempotent."""
-        if self._portal.closed:
-            return
-        if not self._portal.lost:
-            self._portal.run(self._release)
+        if not (self._portal.closed or self._portal.lost):
+            with self._closed_by_others():
+                self._portal.run(self._release)
         self._close_portals()
 
     async def aclose(self) -> None:
         """As `close`, to be awaited."""
-        if self._portal.closed:
-            return
-        if not self._portal.lost:
-            await self._portal.arun(self._release)
+        if not (self._portal.closed or self._portal.lost):
+            with self._closed_by_others():
+                await self._portal.arun(self._release)
         self._close_portals()
+
+    @contextmanager
+    def _closed_by_others(self) -> Iterator[None]:
+        """Another call may close it at the same time, and be first."""
+        try:
+            yield
+        except StoreClosedError:
+            if not self._portal.closed:
+                raise
 
     def _close_portals(self) -> None:
         self._portal.close()
@@ -226,6 +239,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
                 "checkpoint that the writes belong to"
             )
         scope = Scope(self.agent_id, ref.thread, ref.namespace)
+        task_id = parse_text("task_id", task_id)
         new = serialise_writes(writes, task_id, task_path, self.serde)
         return scope, ref.id, task_id, new
 
@@ -240,7 +254,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         head = await self._partition.read_head(scope)
         loaded = await self._reader.by_id(scope, ref.id)
         if loaded is not None and head.known:
-            self._partition.heads.met(scope, ref.id, head.known[0])
+            self._partition.heads.met(scope, ref.id, head.known)
         return loaded
 
     def _listing(

@@ -51,7 +51,7 @@ from jskv_saver.document.names import (
 )
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
-from jskv_saver.errors import InvalidRequestError, JskvError
+from jskv_saver.errors import InvalidRequestError, JskvError, StoreClosedError
 
 _RESERVE: Final = 2048
 """Bytes of a value kept free for what a document carries beside its data."""
@@ -309,7 +309,12 @@ class JetStreamDocumentStore:
         """Close the own connection, or leave the caller's client open. Idempotent."""
         if self._portal.closed:
             return
-        await self.release()
+        try:
+            await self.release()
+        except StoreClosedError:
+            # Another call may close it at the same time, and be first.
+            if not self._portal.closed:
+                raise
         self._portal.close()
 
     async def release(self) -> None:
