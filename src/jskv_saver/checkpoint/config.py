@@ -53,8 +53,8 @@ def parse_ref(config: RunnableConfig) -> CheckpointRef:
     id = configurable.get("checkpoint_id")
     return CheckpointRef(
         parse_thread_id(configurable["thread_id"]),
-        None if ns is None else _text("checkpoint_ns", ns),
-        _text("checkpoint_id", id) if id else None,
+        None if ns is None else parse_text("checkpoint_ns", ns),
+        parse_text("checkpoint_id", id) if id else None,
     )
 
 
@@ -63,7 +63,7 @@ def parse_before(config: RunnableConfig | None) -> str | None:
     if not config:
         return None
     id = _configurable(config).get("checkpoint_id")
-    return _text("before: checkpoint_id", id) if id else None
+    return parse_text("before: checkpoint_id", id) if id else None
 
 
 def parse_thread_id(thread_id: object) -> str:
@@ -83,7 +83,7 @@ def parse_id(name: str, value: object) -> str:
     """
     if isinstance(value, int | UUID) and not isinstance(value, bool):
         return str(value)
-    return _text(name, value)
+    return parse_text(name, value)
 
 
 def parse_ids(name: str, values: Sequence[str]) -> list[str]:
@@ -118,7 +118,12 @@ def _configurable(config: RunnableConfig) -> Mapping[str, Any]:
     return configurable
 
 
-def _text(name: str, value: object) -> str:
+def parse_text(name: str, value: object) -> str:
+    """A text that can be stored as an id, refused under the name it was given by.
+
+    Raises:
+        InvalidRequestError: It is no text, or none that can be stored.
+    """
     if not isinstance(value, str):
         raise InvalidRequestError(
             f"{name} must be text, not {type(value).__name__}: {value!r:.80}"

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from jskv_saver.checkpoint.config import CheckpointRef, parse_id
+from jskv_saver.checkpoint.config import CheckpointRef, parse_id, parse_text
 from jskv_saver.checkpoint.increments import Fresh, Run, plan
 from jskv_saver.checkpoint.layout import (
     Entry,
@@ -136,6 +136,7 @@ def draft_of(
         raise InvalidRequestError(
             "the checkpoint has no id; it must be a non-empty str"
         )
+    parse_text("checkpoint_id", id)
     scope = Scope(agent, ref.thread, ref.namespace)
     skeleton = {k: v for k, v in checkpoint.items() if k not in _APART}
     versions = _versions(checkpoint.get("channel_versions") or {})
