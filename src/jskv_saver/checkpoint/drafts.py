@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -22,7 +22,6 @@ from jskv_saver.checkpoint.layout import (
     Scope,
     Typed,
     digest_of,
-    greatest,
     join,
 )
 from jskv_saver.errors import InvalidRequestError
@@ -36,11 +35,10 @@ INLINE_TOTAL = 131_072
 
 _BYTES_PER_RUN = 40
 """What a run costs in the record that names it, at most about."""
-_APART = ("channel_values", "channel_versions")
+_APART = frozenset(("id", "channel_values", "channel_versions"))
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """A stored checkpoint and its bytes: what a child may refer to.
 
     Attributes:
@@ -59,8 +57,7 @@ class Base:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A checkpoint that is about to be stored, serialised.
 
     Attributes:
@@ -71,7 +68,7 @@ class Draft:
         source: Of its metadata: `loop`, `input`, `update`, `fork`, or None.
         deltas: Channels whose value only the history holds.
         format: The checkpoint's own format, its `v`.
-        skeleton: The checkpoint without channel values and versions.
+        skeleton: The checkpoint without its id, channel values and versions.
         metadata: Its metadata, the config's merged in.
         versions: Its channel versions.
         changed: Channels that are new in this checkpoint.
@@ -93,16 +90,14 @@ class Draft:
     values: Mapping[str, Typed]
     is_copy: bool = False
 
-    def carried(self, base: Base) -> Iterator[str]:
-        """The channels whose value is that of the parent, by version."""
-        for channel in self.values:
-            if (
-                channel not in self.changed
-                and channel in base.record.channels
-                and channel in self.versions
-                and base.record.versions.get(channel) == self.versions[channel]
-            ):
-                yield channel
+    def carries(self, channel: str, base: Base) -> bool:
+        """Whether a channel's value is that of the parent, by version."""
+        return (
+            channel not in self.changed
+            and channel in base.record.channels
+            and channel in self.versions
+            and base.record.versions.get(channel) == self.versions[channel]
+        )
 
 
 def draft_of(
@@ -145,18 +140,20 @@ def draft_of(
     values = checkpoint.get("channel_values") or {}
     counters = merged.get("counters_since_delta_snapshot") or {}
     at_hand = base(scope, ref.id) if ref.id else None
+    known = at_hand.values if at_hand else {}
+    known_versions = at_hand.record.versions if at_hand else {}
+    dumps = serde.dumps_typed
     stored: dict[str, Typed] = {}
     for channel, value in values.items():
         if (
-            at_hand is not None
+            channel in known
             and channel not in new_versions
             and channel in versions
-            and at_hand.record.versions.get(channel) == versions[channel]
-            and channel in at_hand.values
+            and known_versions.get(channel) == versions[channel]
         ):
-            stored[channel] = at_hand.values[channel]
+            stored[channel] = known[channel]
         else:
-            stored[channel] = Typed(*serde.dumps_typed(value))
+            stored[channel] = Typed(*dumps(value))
     return Draft(
         scope=scope,
         id=str(id),
@@ -165,8 +162,8 @@ def draft_of(
         source=source if isinstance(source, str) else None,
         deltas=tuple(sorted(name for name in counters if name not in values)),
         format=checkpoint.get("v", 1),
-        skeleton=Typed(*serde.dumps_typed(skeleton)),
-        metadata=Typed(*serde.dumps_typed(merged)),
+        skeleton=Typed(*dumps(skeleton)),
+        metadata=Typed(*dumps(merged)),
         versions=versions,
         changed=frozenset(new_versions),
         values=stored,
@@ -185,37 +182,41 @@ def _versions(versions: ChannelVersions) -> ChannelVersions:
 
 def _run_id(run: object) -> str | None:
     """A run's id as text, as `delete_for_runs` names it; None where it is no id."""
+    if run is None:
+        return None
     try:
         return parse_id("run_id", run) or None
     except InvalidRequestError:
         return None
 
 
-@dataclass(slots=True)
 class _Packer:
     """Gathers new bytes: small ones together in one part, large ones in their own."""
 
-    part_size: int
-    parts: dict[bytes, bytes] = field(default_factory=dict)
-    inline: bytearray = field(default_factory=bytearray)
-    _small: bytearray = field(default_factory=bytearray)
-    _waiting: list[tuple[list[Run], int, int, int]] = field(default_factory=list)
+    def __init__(self, part_size: int) -> None:
+        self.parts: dict[bytes, bytes] = {}
+        self.inline = bytearray()
+        self._part_size = part_size
+        self._small = bytearray()
+        self._waiting: list[tuple[list[Run], int, int, int]] = []
 
-    def keep(self, content: bytes) -> Run:
-        run = Run(b"", len(self.inline), len(content))
+    def keep(self, value: Typed) -> Entry:
+        """Put a value into the record itself."""
+        kind, content = value
+        at = len(self.inline)
         self.inline += content
-        return run
+        return Entry(kind, (Run(b"", at, len(content)),))
 
     def add(self, runs: list[Run], content: bytes) -> None:
         """Append to `runs` where `content` will be."""
-        if len(content) >= self.part_size // 8:
-            for at in range(0, len(content), self.part_size):
-                piece = content[at : at + self.part_size]
+        if len(content) >= self._part_size // 8:
+            for at in range(0, len(content), self._part_size):
+                piece = content[at : at + self._part_size]
                 name = digest_of(piece)
                 self.parts[name] = piece
                 runs.append(Run(name, 0, len(piece)))
             return
-        if len(self._small) + len(content) > self.part_size:
+        if len(self._small) + len(content) > self._part_size:
             self.close()
         # The part's name is known when it is full.
         self._waiting.append((runs, len(runs), len(self._small), len(content)))
@@ -236,14 +237,14 @@ class _Packer:
 
 
 def lay_out(
-    draft: Draft, base: Base | None, known: tuple[str, ...], part_size: int
+    draft: Draft, base: Base | None, known: str, part_size: int
 ) -> tuple[Base, dict[bytes, bytes]]:
     """Decide how a checkpoint is stored.
 
     Args:
         draft: The checkpoint.
         base: Its parent, whose parts are known to be stored; None: store in full.
-        known: The greatest ids of the namespace.
+        known: The greatest id of the namespace; empty: there is none.
         part_size: The greatest size of a part, in bytes.
 
     Returns:
@@ -251,67 +252,72 @@ def lay_out(
         must be stored before it, by digest.
     """
     packer = _Packer(part_size)
-    carried = set(draft.carried(base)) if base else set()
-    inline = sum(
-        len(v.content) for v in draft.values.values() if len(v.content) <= INLINE
-    )
-    threshold = INLINE if inline <= min(INLINE_TOTAL, part_size // 4) else 0
-    record_threshold = min(INLINE_RECORD, part_size // 8)
-    open_entries: dict[str, tuple[str, list[Run]]] = {}
+    small = [v for _, v in draft.values.values() if len(v) <= INLINE]
+    threshold = INLINE
+    if len(small) * INLINE > (most := min(INLINE_TOTAL, part_size // 4)):
+        threshold = INLINE if sum(map(len, small)) <= most else 0
+    open_entries: list[tuple[dict[str, Entry], str, str, list[Run]]] = []
+    named = 0
 
-    def store(name: str, value: Typed, threshold: int, old: Base | None) -> None:
-        if len(value.content) <= threshold:
-            open_entries[name] = (value.kind, [packer.keep(value.content)])
+    def store(
+        into: dict[str, Entry], name: str, value: Typed, old: Base | None, most: int
+    ) -> None:
+        nonlocal named
+        if len(value.content) <= most:
+            into[name] = packer.keep(value)
             return
         runs: list[Run] = []
-        open_entries[name] = (value.kind, runs)
         for piece in _pieces(name, value, old):
             if isinstance(piece, Run):
                 runs.append(piece)
             else:
                 packer.add(runs, value.content[piece.start : piece.end])
+        # What they are is known when the packer is closed.
+        open_entries.append((into, name, value.kind, runs))
+        into[name] = Entry(value.kind, ())
+        named += len(runs)
 
-    store("s", draft.skeleton, record_threshold, None)
-    store("m", draft.metadata, record_threshold, None)
+    most = min(INLINE_RECORD, part_size // 8)
+    whole: dict[str, Entry] = {}
+    store(whole, "skeleton", draft.skeleton, None, most)
+    store(whole, "metadata", draft.metadata, None, most)
+    entries: dict[str, Entry] = {}
     values: dict[str, Typed] = {}
     for channel, value in draft.values.items():
-        name = "c" + channel
-        if base is not None and channel in carried:
+        if base is not None and draft.carries(channel, base):
             entry = base.record.channels[channel]
             if all(run.part for run in entry.runs):
-                open_entries[name] = (entry.kind, list(entry.runs))
+                entries[channel] = entry
+                named += len(entry.runs)
                 # Serialising the same value twice need not give the same bytes.
                 if channel in base.values:
                     values[channel] = base.values[channel]
                 continue
-        store(name, value, threshold, base)
+        store(entries, channel, value, base, threshold)
         values[channel] = value
-    runs = sum(len(runs) for _, runs in open_entries.values())
-    if base is not None and runs * _BYTES_PER_RUN > part_size:
+    if base is not None and named * _BYTES_PER_RUN > part_size:
         # To name them all the record would be too large: begin anew.
         return lay_out(draft, None, known, part_size)
     packer.close()
-    entries = {
-        name: Entry(kind, tuple(runs)) for name, (kind, runs) in open_entries.items()
-    }
+    for into, name, kind, runs in open_entries:
+        into[name] = Entry(kind, tuple(runs))
     record = Record(
         id=draft.id,
         parent=draft.parent,
-        known=greatest(known, draft.id),
+        known=max(known, draft.id),
         run=draft.run,
         deltas=draft.deltas,
         format=draft.format,
         versions=draft.versions,
-        skeleton=entries.pop("s"),
-        metadata=entries.pop("m"),
-        channels={name[1:]: entry for name, entry in entries.items()},
+        skeleton=whole["skeleton"],
+        metadata=whole["metadata"],
+        channels=entries,
         inline=bytes(packer.inline),
     )
     return Base(record, values), packer.parts
 
 
-def _pieces(name: str, value: Typed, base: Base | None) -> list[Run | Fresh]:
-    channel = name[1:]
+def _pieces(channel: str, value: Typed, base: Base | None) -> list[Run | Fresh]:
     if base is not None and channel in base.values:
         entry = base.record.channels.get(channel)
         old = base.values[channel]

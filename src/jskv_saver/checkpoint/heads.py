@@ -7,10 +7,10 @@ as anybody else wrote, pruned or deleted, and then it is forgotten.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jskv_saver.checkpoint.drafts import Base
-from jskv_saver.checkpoint.layout import Scope
+from jskv_saver.checkpoint.layout import EPOCH, Scope
 
 MAX_SCOPES = 1024
 """Checkpoint namespaces that are remembered."""
@@ -20,21 +20,20 @@ MAX_SEEN = 4096
 """Checkpoints of which it is remembered what the head was when they were met."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The state of a checkpoint namespace at its last message.
 
     Attributes:
         fence: The version of its newest message; 0: there is none.
-        known: The greatest ids, greatest first; empty: no checkpoint exists.
+        known: The greatest id; empty: no checkpoint exists.
         base: The checkpoint that this process last wrote or read here, or None.
         runs: Runs whose index entry is known to be stored.
     """
 
     fence: int
-    known: tuple[str, ...] = ()
+    known: str = EPOCH
     base: Base | None = None
-    runs: frozenset[str] = field(default_factory=frozenset)
+    runs: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:

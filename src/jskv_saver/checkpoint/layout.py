@@ -8,18 +8,19 @@
     th  agent, thread, ns                    index: this thread has this namespace
     rn  agent, thread, run, ns               index: this run wrote here
 
-A record is a document of three byte fields: `l` its layout as JSON, `d` the digests
-of the parts that it refers to, 16 bytes each, and `b` its own inline bytes.
+A record is a document of three byte fields: `l` its layout as MessagePack, `d` the
+digests of the parts that it refers to, 16 bytes each, and `b` its own inline bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+import ormsgpack
 from langgraph.checkpoint.base import ChannelVersions
 
 from jskv_saver.checkpoint.increments import Run
@@ -34,8 +35,6 @@ RUNS: Final = "rn"
 
 EPOCH: Final = ""
 """The reserved last segment; LangGraph reads an empty checkpoint id as "none"."""
-KNOWN: Final = 8
-"""How many of the greatest ids a record names."""
 DIGEST: Final = 16
 """Bytes of a part's digest."""
 _SENDS_IN_CHANNEL: Final = 4
@@ -61,8 +60,7 @@ class Entry(NamedTuple):
         return sum(run.length for run in self.runs)
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """A checkpoint namespace of a thread of an agent: what is fenced as one."""
 
     agent: str
@@ -72,7 +70,7 @@ class Scope:
     @property
     def prefix(self) -> Path:
         """The prefix of its records."""
-        return (self.agent, self.thread, self.ns)
+        return tuple(self)
 
     def record(self, id: str) -> Path:
         """The id of a record's document."""
@@ -100,15 +98,14 @@ class Scope:
         return (self.agent, self.thread, run, self.ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A checkpoint as it is stored; its values are not deserialised.
 
     Attributes:
         id: The checkpoint id.
         parent: The id of the parent, or None.
-        known: The greatest ids of the namespace when it was written, greatest first,
-            itself included.
+        known: The greatest id of the namespace when it was written: its own, or that
+            of an earlier one.
         run: The run that wrote it, or None.
         deltas: Channels whose value only the history holds.
         format: The checkpoint's own format, its `v`.
@@ -122,7 +119,7 @@ class Record:
 
     id: str
     parent: str | None
-    known: tuple[str, ...]
+    known: str
     run: str | None
     deltas: tuple[str, ...]
     format: int
@@ -130,7 +127,7 @@ class Record:
     skeleton: Entry
     metadata: Entry
     channels: Mapping[str, Entry]
-    inline: bytes = field(repr=False)
+    inline: bytes
     version: int = 0
 
     def entries(self) -> Iterable[Entry]:
@@ -149,12 +146,13 @@ class Epoch:
     """The last prune of a namespace, or its opening.
 
     Attributes:
-        known: The greatest surviving ids, greatest first; None: look at the names.
+        known: The greatest surviving id; empty: there is none; None: look at the
+            names.
         dead: Ids that are to be removed.
         version: The document's version.
     """
 
-    known: tuple[str, ...] | None
+    known: str | None
     dead: frozenset[str]
     version: int = 0
 
@@ -168,11 +166,6 @@ def digest_of(content: bytes) -> bytes:
     return blake2b(content, digest_size=DIGEST).digest()
 
 
-def greatest(known: Iterable[str], *more: str) -> tuple[str, ...]:
-    """The `KNOWN` greatest of some ids, greatest first."""
-    return tuple(sorted({*known, *more}, reverse=True)[:KNOWN])
-
-
 def encode_record(record: Record) -> dict[str, Any]:
     """The document of a record."""
     table: dict[bytes, int] = {}
@@ -180,25 +173,22 @@ def encode_record(record: Record) -> dict[str, Any]:
     def flat(entry: Entry) -> list[Any]:
         out: list[Any] = [entry.kind]
         for part, offset, length in entry.runs:
-            out += (
-                (table.setdefault(part, len(table)), offset, length)
-                if part
-                else (-1, offset, length)
-            )
+            at = table.setdefault(part, len(table)) if part else -1
+            out += (at, offset, length)
         return out
 
-    layout = {
-        "p": record.parent,
-        "k": record.known,
-        "r": record.run,
-        "x": record.deltas,
-        "f": record.format,
-        "v": record.versions,
-        "s": flat(record.skeleton),
-        "m": flat(record.metadata),
-        "c": {name: flat(entry) for name, entry in record.channels.items()},
-    }
-    return {"l": _dump(layout), "d": b"".join(table), "b": record.inline}
+    layout = (
+        record.parent,
+        None if record.known == record.id else record.known,
+        record.run,
+        record.deltas,
+        record.format,
+        record.versions,
+        flat(record.skeleton),
+        flat(record.metadata),
+        {name: flat(entry) for name, entry in record.channels.items()},
+    )
+    return {"l": pack(layout), "d": b"".join(table), "b": record.inline}
 
 
 def decode_record(document: Document) -> Record:
@@ -208,50 +198,55 @@ def decode_record(document: Document) -> Record:
         CorruptDocumentError: The document is not a record.
     """
     try:
-        digests = document.data["d"]
-        layout = json.loads(document.data["l"])
-
-        def entry(flat: list[Any]) -> Entry:
-            return Entry(
-                flat[0],
-                tuple(
-                    Run(
-                        b"" if at < 0 else digests[at * DIGEST : (at + 1) * DIGEST],
-                        offset,
-                        length,
-                    )
-                    for at, offset, length in zip(
-                        flat[1::3], flat[2::3], flat[3::3], strict=True
-                    )
-                ),
-            )
-
+        data, id = document.data, document.id[-1]
+        digests = data["d"]
+        parent, known, run, deltas, format, versions, skeleton, metadata, channels = (
+            unpack(data["l"])
+        )
+        table = [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]
+        # At -1: the record's own bytes.
+        table.append(b"")
         return Record(
-            id=document.id[-1],
-            parent=layout["p"],
-            known=tuple(layout["k"]),
-            run=layout["r"],
-            deltas=tuple(layout["x"]),
-            format=layout["f"],
-            versions=layout["v"],
-            skeleton=entry(layout["s"]),
-            metadata=entry(layout["m"]),
-            channels={name: entry(flat) for name, flat in layout["c"].items()},
-            inline=document.data["b"],
+            id=id,
+            parent=parent,
+            known=id if known is None else known,
+            run=run,
+            deltas=tuple(deltas),
+            format=format,
+            versions=versions,
+            skeleton=_entry(skeleton, table),
+            metadata=_entry(metadata, table),
+            channels={name: _entry(flat, table) for name, flat in channels.items()},
+            inline=data["b"],
             version=document.version,
         )
-    except (KeyError, ValueError, TypeError, IndexError) as exc:
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as exc:
         raise CorruptDocumentError(
             f"the checkpoint record {document.id!r} is not readable: {exc!r}",
             key=key_of(RECORDS, document.id),
         ) from exc
 
 
-def encode_epoch(
-    known: Sequence[str] | None, dead: Iterable[str] = ()
-) -> dict[str, Any]:
+def _entry(flat: list[Any], table: list[bytes]) -> Entry:
+    if len(flat) == 4:
+        # The usual case.
+        return Entry(flat[0], (Run(table[flat[1]], flat[2], flat[3]),))
+    return Entry(
+        flat[0],
+        tuple(
+            [
+                Run(table[at], offset, length)
+                for at, offset, length in zip(
+                    flat[1::3], flat[2::3], flat[3::3], strict=True
+                )
+            ]
+        ),
+    )
+
+
+def encode_epoch(known: str | None, dead: Iterable[str] = ()) -> dict[str, Any]:
     """The document of an epoch."""
-    return {"e": _dump({"k": known, "d": sorted(dead)})}
+    return {"e": pack((known, sorted(dead)))}
 
 
 def decode_epoch(document: Document) -> Epoch:
@@ -261,13 +256,8 @@ def decode_epoch(document: Document) -> Epoch:
         CorruptDocumentError: The document is not an epoch.
     """
     try:
-        layout = json.loads(document.data["e"])
-        known = layout["k"]
-        return Epoch(
-            None if known is None else tuple(known),
-            frozenset(layout["d"]),
-            document.version,
-        )
+        known, dead = unpack(document.data["e"])
+        return Epoch(known, frozenset(dead), document.version)
     except (KeyError, ValueError, TypeError) as exc:
         raise CorruptDocumentError(
             f"the epoch {document.id!r} is not readable: {exc!r}",
@@ -312,5 +302,21 @@ def key_of(collection: str, id: object) -> str:
     return "/".join((collection, *path)) if isinstance(path, tuple) else collection
 
 
-def _dump(layout: object) -> bytes:
-    return json.dumps(layout, separators=(",", ":")).encode()
+def pack(layout: object) -> bytes:
+    """A layout as MessagePack; as JSON where it has what that cannot (surrogates)."""
+    try:
+        return ormsgpack.packb(layout)
+    except TypeError:
+        return json.dumps(layout, separators=(",", ":")).encode()
+
+
+def unpack(packed: bytes) -> Any:
+    """What `pack` was given, tuples as lists.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    # No layout is the number that begins with this byte in MessagePack.
+    if packed.startswith(b"["):
+        return json.loads(packed)
+    return ormsgpack.unpackb(packed)

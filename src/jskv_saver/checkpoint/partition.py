@@ -15,7 +15,6 @@ from jskv_saver.checkpoint.layout import (
     Scope,
     decode_epoch,
     decode_record,
-    greatest,
     is_epoch,
     key_of,
 )
@@ -58,13 +57,13 @@ class Partition:
         runs = frozenset((record.run,) if record.run else ())
         return Head(last.version, record.known, None, runs)
 
-    async def known_of(self, scope: Scope, epoch: Epoch) -> tuple[str, ...]:
-        """The greatest ids when an epoch is the newest document.
+    async def known_of(self, scope: Scope, epoch: Epoch) -> str:
+        """The greatest id when an epoch is the newest document.
 
         The dead may still be there; as nothing was put since, none is alive again.
         """
         if epoch.known is None:
-            return greatest(set(await self.names(scope)) - epoch.dead)
+            return max(set(await self.names(scope)) - epoch.dead, default=EPOCH)
         return epoch.known
 
     async def epoch_version(self, scope: Scope) -> int:

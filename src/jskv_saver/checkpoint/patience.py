@@ -14,6 +14,8 @@ _PATIENCE = 30.0
 
 async def persist(attempt: Callable[[], Awaitable[bool]]) -> None:
     """Call until it succeeds, each time on what definitely refused it, read anew."""
+    if await attempt():
+        return
     deadline = asyncio.get_running_loop().time() + _PATIENCE
     pause = 0.001
     while not await attempt():

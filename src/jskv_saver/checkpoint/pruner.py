@@ -44,7 +44,6 @@ from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
     encode_epoch,
-    greatest,
     had_sends,
 )
 from jskv_saver.checkpoint.litter import Litter
@@ -280,7 +279,7 @@ class Pruner:
         await self._remove_parts(scope, claim.version)
         if repair:
             await self._remove_unnamed_writes(scope, claim.version)
-        known = greatest(await self._partition.names(scope))
+        known = max(await self._partition.names(scope), default=EPOCH)
         with suppress(VersionConflictError):
             # If somebody wrote meanwhile, his document says what is known.
             await self._store.put(

@@ -92,9 +92,9 @@ class Reader:
             else:
                 record = decode_record(last)
                 known = record.known
-            if record is None or record.id != known[0]:
-                found, _ = await self._partition.records(scope, known[:1])
-                record = found.get(known[0])
+            if record is None or record.id != known:
+                found, _ = await self._partition.records(scope, [known])
+                record = found.get(known)
             # Removed without an epoch (by hand): look what is left, and build on
             # nothing, for it may be about to be removed.
             is_head = record is not None
@@ -129,11 +129,11 @@ class Reader:
             if loaded is not None:
                 head = self._heads.get(scope)
                 if head and head.known:
-                    self._heads.met(scope, id, head.known[0])
+                    self._heads.met(scope, id, head.known)
                 return loaded
         raise _overtaken(scope)
 
-    def _remember(self, loaded: Loaded, fence: int, known: tuple[str, ...]) -> None:
+    def _remember(self, loaded: Loaded, fence: int, known: str) -> None:
         record, scope = loaded.record, loaded.scope
         runs = frozenset((record.run,) if record.run else ())
         head = self._heads.get(scope)

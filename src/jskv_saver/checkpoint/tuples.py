@@ -34,6 +34,7 @@ def tuple_of(loaded: Loaded, serde: SerializerProtocol) -> CheckpointTuple:
         versions[TASKS] = max(present) if present else next_version(None)
     checkpoint = {
         **loads(loaded.skeleton),
+        "id": record.id,
         "channel_versions": versions,
         "channel_values": values,
     }

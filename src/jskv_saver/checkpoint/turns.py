@@ -26,11 +26,16 @@ class Turns:
     @asynccontextmanager
     async def take(self, scope: Scope) -> AsyncIterator[None]:
         """Wait for a turn, and pass it on at the end."""
-        queue = self._queues.setdefault(scope, _Queue())
-        is_first = await queue.wait()
+        queue = self._queues.get(scope)
+        if queue is None:
+            queue = self._queues[scope] = _Queue()
+        queue.users += 1
+        is_first = False
         try:
+            is_first = await queue.wait()
             yield
         finally:
+            queue.users -= 1
             if is_first:
                 queue.finished += 1
                 queue.lock.release()
@@ -39,10 +44,14 @@ class Turns:
 class _Queue:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
+        self.users = 0
         self.finished = 0
 
     async def wait(self) -> bool:
         """Whether the turn came; else what precedes is stuck."""
+        if self.users == 1:
+            # The usual case: nobody else is here, so this does not wait.
+            return await self.lock.acquire()
         while True:
             finished = self.finished
             try:

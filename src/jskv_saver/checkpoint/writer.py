@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -107,7 +106,7 @@ class Writer:
         scope, heads = draft.scope, self._heads
         remembered = heads.get(scope)
         head = remembered or await self._partition.read_head(scope)
-        if head.known and draft.id <= head.known[0]:
+        if head.known and draft.id <= head.known:
             # Not above the greatest: it may be there already.
             if await self._is_stored(draft, serde):
                 return True
@@ -124,13 +123,13 @@ class Writer:
             heads.forget(scope)
             return False
         heads.set(scope, head)
-        heads.met(scope, draft.id, head.known[0])
+        heads.met(scope, draft.id, head.known)
         return True
 
     def _is_conflict(self, head: Head, draft: Draft) -> bool:
         if self._on_conflict == "fork" or draft.source != "loop" or draft.scope.ns:
             return False
-        current = head.known[0] if head.known else None
+        current = head.known or None
         if current is not None and draft.id <= current:
             # A clock is behind: it would be stored, and never be the latest.
             return True
@@ -206,8 +205,8 @@ class Writer:
             )
         )
         stored = await self._store.put_many(self._namespace, writes, exact=False)
-        record = replace(new.record, version=stored[-1].version)
-        return Head(record.version, record.known, replace(new, record=record), runs)
+        record = new.record._replace(version=stored[-1].version)
+        return Head(record.version, record.known, new._replace(record=record), runs)
 
     async def _open(self, scope: Scope) -> int:
         """Give an empty namespace a first message to fence on.
@@ -220,7 +219,7 @@ class Writer:
             self._namespace,
             RECORDS,
             scope.record(EPOCH),
-            encode_epoch(()),
+            encode_epoch(EPOCH),
             if_latest=(scope.prefix, 0),
         )
         return opened.version
@@ -345,7 +344,7 @@ class Writer:
 
 
 def _writer_conflict(head: Head, draft: Draft) -> WriterConflictError:
-    current = head.known[0] if head.known else None
+    current = head.known or None
     return WriterConflictError(
         f"checkpoint {draft.id!r} of thread {draft.scope.thread!r} continues "
         f"{draft.parent!r}, but another run has moved the head to {current!r}; "

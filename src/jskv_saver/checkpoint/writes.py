@@ -1,23 +1,21 @@
 """Pending writes ⇄ the document of their task. Pure.
 
-A document has `l`, its layout as JSON, and `b`, the serialised values one after the
-other. Where they are too large for one document, `b` is empty and the layout names
-the parts to join. A later call merges: regular writes first-wins per index, special
-ones (errors, interrupts, …) last-wins.
+A document has `l`, its layout as MessagePack, and `b`, the serialised values one
+after the other. Where they are too large for one document, `b` is empty and the layout
+names the parts to join. A later call merges: regular writes first-wins per index,
+special ones (errors, interrupts, …) last-wins.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from jskv_saver.checkpoint.layout import WRITES, Scope, Typed, key_of
+from jskv_saver.checkpoint.layout import WRITES, Scope, Typed, key_of, pack, unpack
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.errors import CorruptDocumentError
 
@@ -40,8 +38,7 @@ class PendingWrite(NamedTuple):
         return writes_sort_key(self.path, self.task, self.idx)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskWrites:
+class TaskWrites(NamedTuple):
     """The document of a task's writes.
 
     Attributes:
@@ -93,28 +90,23 @@ def encode_writes(writes: Sequence[PendingWrite], part_size: int) -> TaskWrites:
     # Names that many writes have in common are stored once.
     channels: dict[str, int] = {}
     paths: dict[str, int] = {}
-    layout = {
-        "w": [
-            (
-                w.idx,
-                channels.setdefault(w.channel, len(channels)),
-                w.value.kind,
-                paths.setdefault(w.path, len(paths)),
-                len(w.value.content),
-            )
-            for w in writes
-        ],
-        "c": list(channels),
-        "t": list(paths),
-        "n": names,
-    }
-    text = json.dumps(layout, separators=(",", ":")).encode()
-    return TaskWrites({"l": text, "b": content}, parts)
+    rows = [
+        (
+            w.idx,
+            channels.setdefault(w.channel, len(channels)),
+            w.value.kind,
+            paths.setdefault(w.path, len(paths)),
+            len(w.value.content),
+        )
+        for w in writes
+    ]
+    layout = pack((rows, list(channels), list(paths), names))
+    return TaskWrites({"l": layout, "b": content}, parts)
 
 
 def part_names(document: Document) -> list[str]:
     """The names of the parts that a task's document refers to."""
-    return list(_layout(document)["n"])
+    return list(_layout(document).parts)
 
 
 def decode_writes(
@@ -131,9 +123,9 @@ def decode_writes(
     """
     layout = _layout(document)
     task = document.id[-1]
-    if layout["n"]:
+    if layout.parts:
         try:
-            content = b"".join([parts[name].data["b"] for name in layout["n"]])
+            content = b"".join([parts[name].data["b"] for name in layout.parts])
         except KeyError as exc:
             key = key_of(WRITES, (*document.id, exc.args[0]))
             raise CorruptDocumentError(
@@ -144,10 +136,12 @@ def decode_writes(
         content = document.data.get("b", b"")
     writes: list[PendingWrite] = []
     at = 0
-    for index, channel, kind, path, length in layout["w"]:
+    for index, channel, kind, path, length in layout.rows:
         value = Typed(kind, content[at : at + length])
         writes.append(
-            PendingWrite(layout["t"][path], task, index, layout["c"][channel], value)
+            PendingWrite(
+                layout.paths[path], task, index, layout.channels[channel], value
+            )
         )
         at += length
     if at != len(content):
@@ -197,14 +191,28 @@ def group_writes(
 _TASK_SEGMENTS = 5
 
 
-def _layout(document: Document) -> dict[str, Any]:
+class _Layout(NamedTuple):
+    """How a task's document is laid out.
+
+    Attributes:
+        rows: For each write its index, the number of its channel, its kind, the
+            number of its path, and its size in bytes.
+        channels: The channels.
+        paths: The task paths.
+        parts: The names of the parts that hold the values; empty: the document does.
+    """
+
+    rows: list[tuple[int, int, str, int, int]]
+    channels: list[str]
+    paths: list[str]
+    parts: list[str]
+
+
+def _layout(document: Document) -> _Layout:
     try:
-        layout = json.loads(document.data["l"])
-        if isinstance(layout, dict) and {"w", "c", "t", "n"} <= layout.keys():
-            return layout
-    except (KeyError, ValueError, TypeError) as exc:
+        return _Layout(*unpack(document.data["l"]))
+    except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise _unreadable(document) from exc
-    raise _unreadable(document)
 
 
 def _unreadable(document: Document) -> CorruptDocumentError:
@@ -221,8 +229,8 @@ def sizes_of(document: Document) -> list[tuple[PendingWrite, int]]:
         CorruptDocumentError: The document is not one of writes.
     """
     layout = _layout(document)
-    task, channels, paths = document.id[-1], layout["c"], layout["t"]
+    task, channels, paths = document.id[-1], layout.channels, layout.paths
     return [
         (PendingWrite(paths[path], task, index, channels[at], Typed(kind, b"")), length)
-        for index, at, kind, path, length in layout["w"]
+        for index, at, kind, path, length in layout.rows
     ]

@@ -236,6 +236,8 @@ class Requests:
             return
         # If the connection breaks, then that is what the answer will be.
         tap.send(subject, reply, head, payload)
+        client.stats["out_msgs"] += 1
+        client.stats["out_bytes"] += len(payload)
 
     def _set_tap(self, client: Client) -> None:
         if self._subscription is not None:
@@ -244,9 +246,17 @@ class Requests:
             self._tap = tap(
                 client,
                 self._subscription._id,
-                self.dispatch,
+                self._tapped,
                 lambda text: self._violated(violation_in(text)),
             )
+
+    def _tapped(self, msg: Answer) -> None:
+        client = self._client
+        if client is not None:
+            # Who looks at nats-py's counters sees what goes past it as well.
+            client.stats["in_msgs"] += 1
+            client.stats["in_bytes"] += len(msg.data)
+        self.dispatch(msg)
 
     def dispatch(self, msg: Answer) -> None:
         """Hand a message to the request that waits for it."""
