@@ -11,7 +11,6 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
-import inspect
 import os
 import threading
 import weakref
@@ -129,8 +128,7 @@ class Portal:
                 "the event loop that serves this is not running, so a blocking call "
                 "would never return"
             )
-        call = fn(*args)
-        future = _handed_over(call, loop)
+        future = _hand_over(loop, fn, args)
         while True:
             try:
                 return future.result(_LIVENESS_CHECK)
@@ -141,7 +139,6 @@ class Portal:
                 if future.done():
                     return future.result()
                 if not loop.is_running():
-                    _discard(call)
                     raise _closed_meanwhile() from None
             except BaseException:
                 future.cancel()
@@ -154,14 +151,12 @@ class Portal:
             return await fn(*args)
         if not loop.is_running():
             raise StoreClosedError("the event loop that serves this is not running")
-        call = _awaited(fn, args)
-        future = _handed_over(call, loop)
+        future = _hand_over(loop, fn, args)
         answer = asyncio.wrap_future(future)
         try:
             while not answer.done():
                 await asyncio.wait((answer,), timeout=_LIVENESS_CHECK)
                 if not loop.is_running() and not future.done():
-                    _discard(call)
                     raise _closed_meanwhile()
         except BaseException:
             answer.cancel()
@@ -224,25 +219,48 @@ def _closed_meanwhile() -> StoreClosedError:
     return StoreClosedError("this was closed, or its event loop ended, in mid-call")
 
 
-def _handed_over(
-    call: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
+def _hand_over(
+    loop: asyncio.AbstractEventLoop, fn: Callable[..., Awaitable[T]], args: Any
 ) -> concurrent.futures.Future[T]:
+    """Have a loop run `fn(*args)`; what it never takes up leaves no coroutine behind.
+
+    Cancelling the future cancels what runs.
+    """
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def start() -> None:
+        if not future.cancelled():
+            task = loop.create_task(_awaited(fn, args))
+            task.add_done_callback(tell)
+            future.add_done_callback(lambda _: _cancel(loop, task))
+
+    def tell(task: asyncio.Future[T]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            future.cancel()
+        elif not future.set_running_or_notify_cancel():
+            return  # nobody waits any more
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(task.result())
+
     try:
-        return asyncio.run_coroutine_threadsafe(call, loop)
+        loop.call_soon_threadsafe(start)
     except RuntimeError:
         # It was closed since it was seen running.
-        call.close()
         raise _closed_meanwhile() from None
+    return future
 
 
-def _discard(call: Coroutine[Any, Any, object]) -> None:
-    """Close what was handed over to a loop that never took it up."""
-    if inspect.getcoroutinestate(call) == inspect.CORO_CREATED:
-        call.close()
-
-
-async def _awaited(fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
+async def _awaited(fn: Callable[..., Awaitable[T]], args: Any) -> T:
     return await fn(*args)
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> None:
+    if not task.done():
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(task.cancel)
 
 
 _threads: weakref.WeakKeyDictionary[threading.Thread, Callable[[], None]]
