@@ -294,6 +294,7 @@ class Writer:
     async def _store_writes(
         self, scope: Scope, id: str, task: str, writes: list[PendingWrite], version: int
     ) -> bool:
+        in_store = False
         while True:
             encoded = encode_writes(writes, self.part_size)
             parts: list[Write] = [
@@ -301,12 +302,21 @@ class Writer:
                 for name, content in encoded.parts.items()
             ]
             whole: Write = (WRITES, scope.task(id, task), encoded.document, version)
-            stored = await self._store.put_many(
-                self._namespace, [*parts, whole], exact=False
-            )
-            version = stored[-1].version
-            if not parts or await self._keeps_parts(scope, parts):
-                return True
+            try:
+                stored = await self._store.put_many(
+                    self._namespace, [*parts, whole], exact=False
+                )
+                in_store = True
+                version = stored[-1].version
+                if not parts or await self._keeps_parts(scope, parts):
+                    return True
+            except StoreUnavailableError as exc:
+                if in_store:
+                    raise UnknownOutcomeError(
+                        f"the writes of task {task!r} were stored, but not looked at "
+                        f"afterwards: a removal may have met them ({exc})"
+                    ) from exc
+                raise
 
     async def _keeps_parts(self, scope: Scope, parts: Sequence[Write]) -> bool:
         """Whether no removal came between the parts and the document that names them.
