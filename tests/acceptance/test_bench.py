@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +174,7 @@ async def test_a_fresh_process_is_held_to_the_state_too() -> None:
             await chain.prepare({"n": 1}).put()
             await bench.fresh(chain.latest, {"n": 1})
             with pytest.raises(WrongState, match="fresh process"):
-                await replace(bench).fresh(chain.latest, {"n": 2})
+                await bench.fresh(chain.latest, {"n": 2})
 
 
 def test_a_wrong_state_is_told_and_is_the_exit_code(
