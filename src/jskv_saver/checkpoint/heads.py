@@ -45,17 +45,18 @@ class Heads:
     """The heads that were met last. Written on the home loop, read from anywhere."""
 
     def __init__(self) -> None:
-        self._heads: OrderedDict[Scope, Head] = OrderedDict()
+        self._heads: OrderedDict[Scope, tuple[Head, int]] = OrderedDict()
         self._bytes = 0
         self._seen: OrderedDict[tuple[Scope, str], str | None] = OrderedDict()
 
     def get(self, scope: Scope) -> Head | None:
         """The head of a namespace, if it is remembered."""
-        return self._heads.get(scope)
+        found = self._heads.get(scope)
+        return found[0] if found else None
 
     def base(self, scope: Scope, id: str) -> Base | None:
         """A checkpoint and its bytes, if it was the last one met there."""
-        head = self._heads.get(scope)
+        head = self.get(scope)
         if head and head.base and head.base.record.id == id:
             return head.base
         return None
@@ -63,19 +64,20 @@ class Heads:
     def set(self, scope: Scope, head: Head) -> None:
         """Remember a head."""
         self.forget(scope)
-        if head.size > MAX_BYTES:
-            head = Head(head.fence, head.known, None, head.runs)
-        self._heads[scope] = head
-        self._bytes += head.size
+        size = head.size
+        if size > MAX_BYTES:
+            head, size = Head(head.fence, head.known, None, head.runs), 0
+        self._heads[scope] = head, size
+        self._bytes += size
         while len(self._heads) > MAX_SCOPES or self._bytes > MAX_BYTES:
             _, dropped = self._heads.popitem(last=False)
-            self._bytes -= dropped.size
+            self._bytes -= dropped[1]
 
     def forget(self, scope: Scope) -> None:
         """Forget a head."""
         dropped = self._heads.pop(scope, None)
         if dropped:
-            self._bytes -= dropped.size
+            self._bytes -= dropped[1]
 
     def forget_thread(self, agent: str, thread: str) -> None:
         """Forget all heads of a thread."""

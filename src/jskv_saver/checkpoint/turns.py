@@ -7,8 +7,6 @@ refused and start again. Therefore nobody waits for a put that is stuck.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from jskv_saver.checkpoint.layout import Scope
@@ -23,22 +21,37 @@ class Turns:
     def __init__(self) -> None:
         self._queues: WeakValueDictionary[Scope, _Queue] = WeakValueDictionary()
 
-    @asynccontextmanager
-    async def take(self, scope: Scope) -> AsyncIterator[None]:
-        """Wait for a turn, and pass it on at the end."""
+    def take(self, scope: Scope) -> Turn:
+        """A turn: `async with` waits for it, and passes it on at the end."""
         queue = self._queues.get(scope)
         if queue is None:
             queue = self._queues[scope] = _Queue()
-        queue.users += 1
-        is_first = False
+        return Turn(queue)
+
+
+class Turn:
+    """One put's place in the queue."""
+
+    __slots__ = ("_is_first", "_queue")
+
+    def __init__(self, queue: _Queue) -> None:
+        self._queue = queue
+        self._is_first = False
+
+    async def __aenter__(self) -> None:
+        self._queue.users += 1
         try:
-            is_first = await queue.wait()
-            yield
-        finally:
-            queue.users -= 1
-            if is_first:
-                queue.finished += 1
-                queue.lock.release()
+            self._is_first = await self._queue.wait()
+        except BaseException:
+            self._queue.users -= 1
+            raise
+
+    async def __aexit__(self, *exc: object) -> None:
+        queue = self._queue
+        queue.users -= 1
+        if self._is_first:
+            queue.finished += 1
+            queue.lock.release()
 
 
 class _Queue:

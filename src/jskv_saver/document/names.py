@@ -29,6 +29,7 @@ PatternPath: TypeAlias = tuple[str | Literal[_Any.ANY], ...]
 Prefixes: TypeAlias = tuple[PatternPath, ...]
 """Parsed `within`: none of them empty, none of them below another."""
 
+_SURELY_SHORT: Final = MAX_SEGMENT_BYTES // 4
 _RESERVED: Final = frozenset(RESERVED_COLLECTIONS)
 _INTERNAL: Final = frozenset(INTERNAL_COLLECTIONS)
 
@@ -182,6 +183,13 @@ def _prefix_order(path: PatternPath) -> tuple[tuple[bool, str], ...]:
 
 
 def _check_name(what: str, name: str) -> str:
+    if (
+        type(name) is str
+        and 0 < len(name) <= MAX_NAME_CHARACTERS
+        and name.isascii()
+        and "\0" not in name
+    ):
+        return name
     if type(name) is not str:
         raise InvalidRequestError(f"the {what} is a {type(name).__name__}, not a str")
     if not 0 < len(name) <= MAX_NAME_CHARACTERS:
@@ -210,6 +218,14 @@ def _segments(what: str, value: Any) -> PatternPath:
             f"the {what} has {len(path)} segments, more than {MAX_SEGMENTS}"
         )
     for position, segment in enumerate(path):
+        # Inlined for usual ids: this runs several times for each put.
+        if (
+            type(segment) is str
+            and len(segment) <= _SURELY_SHORT
+            and segment.isascii()
+            and "\0" not in segment
+        ):
+            continue
         if segment is not ANY:
             _check_segment(what, position, segment)
     return path

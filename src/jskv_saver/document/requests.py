@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from jskv_saver.document.model import Condition, Data, DocumentId, Fence, Path, Pattern
 from jskv_saver.document.names import (
@@ -25,8 +25,7 @@ ParsedFence: TypeAlias = tuple[Path, int]
 """A prefix of one or more exact segments, and a version."""
 
 
-@dataclass(frozen=True, slots=True)
-class PutRequest:
+class PutRequest(NamedTuple):
     """A checked put. At most one of the two conditions is not None.
 
     Attributes:
@@ -82,6 +81,16 @@ def check_put(
         raise InvalidRequestError(
             "if_version and if_latest exclude each other: a write carries one condition"
         )
+    return _put_request(collection, id, data, if_version, if_latest)
+
+
+def _put_request(
+    collection: str,
+    id: DocumentId,
+    data: Data,
+    if_version: int | None,
+    if_latest: Fence | None,
+) -> PutRequest:
     return PutRequest(
         check_collection(collection),
         parse_id(id),
@@ -105,7 +114,7 @@ def check_put_many(
             )
         collection, id, data, condition = write
         try:
-            requests.append(_check_write(namespace, collection, id, data, condition))
+            requests.append(_check_write(collection, id, data, condition))
         except InvalidRequestError as exc:
             raise InvalidRequestError(f"writes[{position}]: {exc}") from exc
     return tuple(requests)
@@ -172,16 +181,16 @@ def check_version(version: int, name: str) -> int:
 
 
 def _check_write(
-    namespace: str, collection: str, id: DocumentId, data: Data, condition: Any
+    collection: str, id: DocumentId, data: Data, condition: Any
 ) -> PutRequest:
     if condition is None or type(condition) is int:
-        return check_put(namespace, collection, id, data, condition)
+        return _put_request(collection, id, data, condition, None)
     if type(condition) not in (tuple, list):
         raise InvalidRequestError(
             f"the condition is a {type(condition).__name__}, not an int, a pair "
             "(prefix, version), or None"
         )
-    return check_put(namespace, collection, id, data, None, condition)
+    return _put_request(collection, id, data, None, condition)
 
 
 def _parse_fence(fence: Fence) -> ParsedFence:

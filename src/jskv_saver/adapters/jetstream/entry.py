@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from jskv_saver.adapters.jetstream.tap import Answer
@@ -16,7 +17,7 @@ _MARKER_REASON: Final = "Nats-Marker-Reason"
 _SEQUENCE: Final = "Nats-Sequence"
 _PENDING: Final = "Nats-Num-Pending"
 _SUBJECT: Final = "Nats-Subject"
-_KEY: Final = re.compile(r"[-/_=a-zA-Z0-9]+(?:\.[-/_=a-zA-Z0-9]+)*").fullmatch
+_KEY: Final = re.compile(r"[-/_=.a-zA-Z0-9]+").fullmatch
 _FILTER: Final = re.compile(
     r"(?:[-/_=a-zA-Z0-9]+|\*)(?:\.(?:[-/_=a-zA-Z0-9]+|\*))*(?:\.>)?"
 ).fullmatch
@@ -61,11 +62,12 @@ def checked_key(key: str) -> str:
     Raises:
         InvalidRequestError: Empty tokens, wildcards, or characters that KV has not.
     """
-    if _KEY(key) is None:
+    if _KEY(key) is None or ".." in key or key[0] == "." or key[-1] == ".":
         raise InvalidRequestError(f"{key!r} is no legal key")
     return key
 
 
+@lru_cache(maxsize=4096)
 def checked_filter(filter: str) -> str:
     """The filter, if it is one and names at least one token.
 

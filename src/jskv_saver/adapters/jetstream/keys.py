@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from jskv_saver.adapters.jetstream.tokens import (
@@ -55,6 +56,7 @@ def document_key(namespace: str, collection: str, path: Path) -> str:
     return _documents(namespace, collection) + ".".join(map(encode_token, path))
 
 
+@lru_cache(maxsize=4096)
 def document_filter(
     namespace: str, collection: str, prefix: Pattern, *, deep: bool = False
 ) -> str:

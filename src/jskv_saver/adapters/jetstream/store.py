@@ -330,6 +330,8 @@ class JetStreamDocumentStore:
     async def _put_many(
         self, namespace: str, parsed: Sequence[PutRequest], exact: bool
     ) -> list[Document]:
+        if all(is_reserved(each.collection) for each in parsed):
+            return await self._reserved.put_many(namespace, parsed, exact=exact)
         stored: list[Document] = []
         for reserved, run in groupby(parsed, lambda each: is_reserved(each.collection)):
             if reserved:

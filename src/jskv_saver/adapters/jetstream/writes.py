@@ -20,7 +20,7 @@ from jskv_saver.adapters.jetstream.keys import KEY_LIMIT
 from jskv_saver.adapters.jetstream.reads import Reads
 from jskv_saver.adapters.jetstream.requests import Requests
 from jskv_saver.adapters.jetstream.stream import Features
-from jskv_saver.adapters.jetstream.tap import Answer
+from jskv_saver.adapters.jetstream.tap import Answer, encode_headers
 from jskv_saver.adapters.jetstream.waiting import Message, NobodyListensError
 from jskv_saver.errors import (
     DocumentTooLargeError,
@@ -35,8 +35,6 @@ _MARKER: Final = {"KV-Operation": "DEL"}
 # A marker that we could not purge, because we died in between, goes by itself.
 _MARKER_TTL: Final = "60s"
 _ACK: Final = re.compile(rb'\{"stream":"[^"]*",(?: ?"domain":"[^"]*",)? ?"seq":(\d+)')
-_HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
-_FIELD_FRAME: Final = len(": \r\n")
 _HEADER_ROOM: Final = 160
 _STOCK_MAX_PAYLOAD: Final = 1024 * 1024
 # A file store refuses longer records.
@@ -89,22 +87,25 @@ class Writes:
 
     async def put(self, put: Put) -> int:
         """Store a value and return its revision."""
-        msg = await self._send(self._message(put, self._headers(put)))
-        return self._revision(msg, put)
+        return await self._put(put, self._message(put, self._headers(put)))
+
+    async def _put(self, put: Put, message: Message) -> int:
+        return self._revision(await self._send(message), put)
 
     async def put_in_order(
         self, puts: Sequence[Put], *, exact: bool, relaxed: bool
     ) -> list[int]:
         """Store values in order up to the first failure, and return the revisions."""
         messages = [self._message(put, self._headers(put)) for put in puts]
+        if len(puts) == 1:
+            return [await self._put(puts[0], messages[0])]
         features = self.features
-        if features is None or not features.fast or len(puts) < 2:
+        if features is None or not features.fast:
             return await self._puts(puts, relaxed=relaxed)
         revisions: list[int] = []
         for first, last in _windows(messages):
             if last - first == 1:
-                msg = await self._send(messages[first])
-                revisions.append(self._revision(msg, puts[first]))
+                revisions.append(await self._put(puts[first], messages[first]))
                 continue
             try:
                 sequence = await self._fast(messages[first:last], puts[first:last])
@@ -152,11 +153,7 @@ class Writes:
 
     def _message(self, put: Put, headers: dict[str, str] | None) -> Message:
         self.check_key(put.key)
-        size = len(put.value)
-        if headers:
-            size += _HEADER_FRAME + sum(
-                len(name) + len(value) + _FIELD_FRAME for name, value in headers.items()
-            )
+        size = len(put.value) + (len(encode_headers(headers)) if headers else 0)
         if size > (limit := self._max_message()):
             raise DocumentTooLargeError(
                 f"{put.key!r}: {size} bytes with headers, at most {limit} fit",
