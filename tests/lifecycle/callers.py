@@ -129,6 +129,8 @@ def without_a_serving_loop(url: str, bucket: str) -> None:
             block_all(saver)
             asyncio.run(elsewhere(saver))
         saver = open_saver()
+        for _ in range(2):
+            saver.setup()  # which blocks where no loop runs
         block_all(saver)
         for n in range(4):
             asyncio.run(elsewhere(saver))
