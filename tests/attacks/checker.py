@@ -68,6 +68,7 @@ class _Thread:
             yield from self._come_back(call, row)
             yield from self._writes(call, row)
         yield from self._changed()
+        yield from self._vanished()
         yield from self._lost()
 
     def may_be_gone(self, id: str, since: int, until: int) -> bool:
@@ -141,11 +142,11 @@ class _Thread:
 
     def _changed(self) -> Iterator[str]:
         """A checkpoint that was read is the same whenever it is read again."""
-        seen: dict[str, tuple[Event, Row]] = {}
+        seen: dict[str, Row] = {}
         for call, row in self.reads:
-            first, before = seen.setdefault(row["id"], (call, row))
+            before = seen.setdefault(row["id"], row)
             if _content(before) != _content(row):
-                if not self.may_be_gone(row["id"], self._born(row["id"]), _end(call)):
+                if not self._excused(row["id"], call):
                     yield f"{row['id']} has changed"
 
     def _come_back(self, call: Event, row: Row) -> Iterator[str]:
@@ -156,8 +157,11 @@ class _Thread:
                 if latest < removal.start and _end(removal) < call.start:
                     yield f"{row['id']} was deleted, and comes back"
 
-    def _born(self, id: str) -> int:
-        return min(put.start for put in self.puts[id]) if id in self.puts else 0
+    def _excused(self, id: str, read: Event) -> bool:
+        """Whether a removal may have met what was stored before the end of a read."""
+        stored = [*self.puts.get(id, ()), *self.writes.get(id, ())]
+        born = min((call.start for call in stored), default=0)
+        return self.may_be_gone(id, born, _end(read))
 
     def _lost(self) -> Iterator[str]:
         """What is known to be there is found by whoever asks afterwards."""
@@ -173,7 +177,7 @@ class _Thread:
                 continue
             for id, since in known.items():
                 if since < call.start and self._misses(call, id):
-                    if not self.may_be_gone(id, self._born(id), _end(call)):
+                    if not self._excused(id, call):
                         yield f"{_what(call)} misses {id}, which is there"
 
     def _misses(self, call: Event, id: str) -> bool:
@@ -207,14 +211,33 @@ class _Thread:
             yield from self._which_wins(call, id, task, channel, sources)
         if order != sorted(order):
             yield f"{id}: its writes are in the wrong order"
-        if not self.may_be_gone(id, self._born(id), _end(call)):
+        if not self._excused(id, call):
             yield from self._missing_writes(call, id, calls, seen)
+
+    def _vanished(self) -> Iterator[str]:
+        """A write that was read is read again, a regular one with the same value."""
+        seen: dict[tuple[str, str, str], tuple[int, str]] = {}
+        for call, row in sorted(self.reads, key=lambda each: _end(each[0])):
+            for task, channel, value in row["writes"]:
+                seen.setdefault((row["id"], task, channel), (_end(call), value))
+        for call, row in self.reads:
+            now = {
+                (row["id"], task, name): value for task, name, value in row["writes"]
+            }
+            for key, (since, value) in seen.items():
+                if key[0] != row["id"] or since >= call.start:
+                    continue
+                kept = now.get(key)
+                if kept == value or (kept and key[2] in WRITES_IDX_MAP):
+                    continue
+                if not self._excused(key[0], call):
+                    yield f"{key[0]}: the write of {key[1]} to {key[2]} was read once"
 
     def _which_wins(
         self, call: Event, id: str, task: str, channel: str, sources: Sequence[Event]
     ) -> Iterator[str]:
         """A regular write stays, a special one is replaced."""
-        if self.may_be_gone(id, self._born(id), _end(call)):
+        if self._excused(id, call):
             return
         others = [
             event

@@ -124,7 +124,9 @@ class Log:
             args=args,
             start=time.monotonic_ns(),
         )
-        error = answer = result = None
+        error: str | None = None
+        answer: Any = None
+        result: Any = None
         try:
             result = await call
             if operation == "get":

@@ -1,7 +1,7 @@
 """Processes that can be killed, many and cheap: forks of one that has imported all.
 
     in   {"call": "module:function", "args": {...}}      one JSON object a line
-    out  {"pid": n}, and when it has ended {"pid": n, "code": n}
+    out  {} when it is ready; {"pid": n}, and when it has ended {"pid": n, "code": n}
 
 The function is asynchronous. When the owner is gone, all end.
 """
@@ -32,6 +32,11 @@ class Nursery:
         self._process = process
         self._born: asyncio.Queue[int] = asyncio.Queue()
         self._ended: dict[int, asyncio.Future[int]] = {}
+        self._ready = asyncio.Event()
+
+    async def ready(self) -> None:
+        """Wait until a process starts within milliseconds."""
+        await self._ready.wait()
 
     async def start(self, call: str, **args: Any) -> int:
         """Start a process and return its id."""
@@ -55,7 +60,9 @@ class Nursery:
         loop = asyncio.get_running_loop()
         async for line in self._process.stdout:
             said = json.loads(line)
-            if "code" in said:
+            if not said:
+                self._ready.set()
+            elif "code" in said:
                 self._ended[said["pid"]].set_result(said["code"])
             else:
                 self._ended[said["pid"]] = loop.create_future()
@@ -108,6 +115,7 @@ def main() -> None:
     """Fork for each line, and tell who has ended, until there are no more lines."""
     importlib.import_module("tests.attacks.victim")
     importlib.import_module("tests.attacks.worker")
+    _say()
     alive: set[int] = set()
     unread = b""
     while True:

@@ -12,6 +12,7 @@ from typing import Any
 import nats
 import pytest
 from tests.attacks.indexes import check_threads
+from tests.attacks.servers import terminate
 from tests.checkpoint.saving import at, get, listed, put, values
 
 from jskv_saver import JetStreamSaver, LocalServer
@@ -131,19 +132,11 @@ async def _check(writers: Writers, reader: JetStreamSaver) -> None:
     await check_threads(reader.store, *THREADS)
 
 
-def _terminate(server: LocalServer) -> None:
-    """SIGTERM, as an operator does it."""
-    os.kill(server.pid, signal.SIGTERM)
-    assert server._keeper
-    while server._keeper.runs():
-        server._keeper.listen(0.05)
-
-
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
 async def test_a_server_that_goes_and_comes_back_loses_nothing_that_was_acknowledged(
     own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver, how: str
 ) -> None:
-    end = own_server.kill if how == "SIGKILL" else lambda: _terminate(own_server)
+    end = own_server.kill if how == "SIGKILL" else lambda: terminate(own_server)
     writers = Writers(saver, *AWAY)
     async with writers:
         for _ in range(3):
