@@ -41,8 +41,6 @@ from jskv_saver.errors import (
 
 _TICK: Final = 0.1
 _ILLEGAL: Final = re.compile(r"\s").search
-
-
 _W = TypeVar("_W", bound=Waiting)
 
 
@@ -141,12 +139,8 @@ class Requests:
             Waiting, future, (subject,), write, deadline, client
         )
         try:
-            await self._publish(
-                client,
-                Message(subject, payload, headers),
-                self._prefix + token,
-                waiting,
-            )
+            message = Message(subject, payload, headers)
+            await self._publish(client, message, self._prefix + token, waiting)
             return await future
         finally:
             self._release(token)
@@ -162,9 +156,8 @@ class Requests:
         )
         waiting.messages = []
         try:
-            await self._publish(
-                client, Message(subject, payload), self._prefix + token, waiting
-            )
+            message = Message(subject, payload)
+            await self._publish(client, message, self._prefix + token, waiting)
             return await future
         finally:
             self._release(token)
@@ -188,13 +181,8 @@ class Requests:
                 step = 2 if number == last else 0 if number == 1 else 1
                 # From the second message on something was sent, whatever stops the
                 # rest.
-                await self._publish(
-                    client,
-                    message,
-                    f"{reply}{number}.{step}.$FI",
-                    waiting,
-                    sent=number > 1,
-                )
+                inbox = f"{reply}{number}.{step}.$FI"
+                await self._publish(client, message, inbox, waiting, sent=number > 1)
             return await future
         finally:
             self._release(token)
@@ -214,11 +202,9 @@ class Requests:
         tap = self._tap
         if size > client.max_payload or _ILLEGAL(subject):
             error = _unfit(subject, size, client.max_payload)
-            raise (
-                lost(write=waiting.write, why=f"interrupted: {error}")
-                if sent
-                else error
-            )
+            if sent:
+                error = lost(write=waiting.write, why=f"interrupted: {error}")
+            raise error
         if tap is not None and tap.is_full(size):
             await tap.room(client, size, waiting.future)
             self.look_around()
@@ -241,22 +227,22 @@ class Requests:
 
     def _set_tap(self, client: Client) -> None:
         if self._subscription is not None:
+            stats = client.stats
+
+            def delivered(msg: Answer) -> None:
+                # Who looks at nats-py's counters sees what goes past it as well.
+                stats["in_msgs"] += 1
+                stats["in_bytes"] += len(msg.data)
+                self.dispatch(msg)
+
             # What nats-py was told up to now no tap will tell.
             self.look_at_errors()
             self._tap = tap(
                 client,
                 self._subscription._id,
-                self._tapped,
+                delivered,
                 lambda text: self._violated(violation_in(text)),
             )
-
-    def _tapped(self, msg: Answer) -> None:
-        client = self._client
-        if client is not None:
-            # Who looks at nats-py's counters sees what goes past it as well.
-            client.stats["in_msgs"] += 1
-            client.stats["in_bytes"] += len(msg.data)
-        self.dispatch(msg)
 
     def dispatch(self, msg: Answer) -> None:
         """Hand a message to the request that waits for it."""
