@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from scripts.bench.report import Figures
+from scripts.bench.report import Figure, Figures
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Bar:
 
 
 ALONE = ""
+_ONE = Figure(1.0, 1.0, 1.0, 1, "")
 _TABLE = """
 chat        aput, end              sqlite 0.62  redis 0.45  postgres 0.18
 chat        aput, start            sqlite 0.42  redis 0.5
@@ -90,6 +91,8 @@ def judged(figures: Mapping[str, Figures]) -> Iterator[tuple[str, bool | None]]:
         if "jskv" not in savers or (bar.peer and bar.peer not in savers):
             yield f"{text}not measured", None
             continue
-        theirs = savers[bar.peer].median if bar.peer else 1.0
-        value, kept = bar.judge(savers["jskv"].median, theirs)
-        yield f"{text}{value:8.3f}  {'ok' if kept else 'MISS'}", kept
+        ours, theirs = savers["jskv"], savers.get(bar.peer, _ONE)
+        value, kept = bar.judge(ours.median, theirs.median)
+        quiet, _ = bar.judge(ours.best, theirs.best)
+        word = "ok" if kept else "MISS"
+        yield f"{text}{value:8.3f}  {word:6}(best tenth {quiet:.3f})", kept

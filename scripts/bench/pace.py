@@ -6,28 +6,45 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Self
 
-STEADY, STEADY_SYNC = 1.3, 2.0
-"""Medians that differ by more than these factors are those of a noisy machine."""
+STEADY, STEADY_SYNC = 1.3, 2.5
+"""Of a steady machine, nine in ten samples are within these of its best tenth."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Milliseconds: what a tenth, half and nine tenths of the samples do not exceed."""
+
+    best: float
+    median: float
+    high: float
+    worst: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ms ({self.best:.2f} to {self.high:.2f})"
+
+
+def spread(samples: Sequence[float]) -> Spread:
+    """Of these samples."""
+    ordered = sorted(samples)
+    tenth = len(ordered) // 10
+    return Spread(
+        ordered[tenth], statistics.median(ordered), ordered[-1 - tenth], ordered[-1]
+    )
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Milliseconds of a fixed loop and of an fdatasync: median and greatest."""
+    """What a fixed loop and an fdatasync took."""
 
-    loop: float
-    loop_worst: float
-    sync: float
-    sync_worst: float
+    loop: Spread
+    sync: Spread
 
     def __str__(self) -> str:
-        return (
-            f"pace: loop {self.loop:.2f} ms (worst {self.loop_worst:.2f}), "
-            f"fdatasync {self.sync:.2f} ms (worst {self.sync_worst:.2f})"
-        )
+        return f"pace: loop {self.loop}, fdatasync {self.sync}"
 
 
 @dataclass
@@ -60,24 +77,19 @@ class Meter:
 
     def pace(self) -> Pace:
         """Of all samples."""
-        return Pace(
-            statistics.median(self.loops),
-            max(self.loops),
-            statistics.median(self.syncs),
-            max(self.syncs),
-        )
+        return Pace(spread(self.loops), spread(self.syncs))
 
 
 def verdict(paces: Collection[Pace]) -> str:
-    """Whether the machine was the same throughout the run."""
+    """Whether the machine was its own throughout the run."""
     spans = {
         "loop": ([pace.loop for pace in paces], STEADY),
         "fdatasync": ([pace.sync for pace in paces], STEADY_SYNC),
     }
-    steady = all(max(of) <= factor * min(of) for of, factor in spans.values())
-    told = ", ".join(
-        f"{name} {min(of):.2f} to {max(of):.2f} ms (steady: within {factor:g} times)"
-        for name, (of, factor) in spans.items()
-    )
-    word = "steady" if steady else "noisy, throw it away"
-    return f"Medians from workload to workload: {told}. The machine was {word}."
+    told, steady = [], True
+    for name, (of, factor) in spans.items():
+        best, high = min(each.best for each in of), max(each.high for each in of)
+        steady &= high <= factor * best
+        told.append(f"{name} {best:.2f} to {high:.2f} ms (steady: {factor:g} times)")
+    word = "steady" if steady else "noisy: throw this run away"
+    return f"From workload to workload: {', '.join(told)}. The machine was {word}."

@@ -257,9 +257,9 @@ def _release(distribution: str) -> str:
 
 async def _server_version(url: str) -> str:
     client = await nats.connect(url)
-    version = str(client.connected_server_version)
+    version = client.connected_server_version
     await client.close()
-    return version
+    return f"{version.major}.{version.minor}.{version.patch}"
 
 
 PEERS: dict[str, type[Peer]] = {

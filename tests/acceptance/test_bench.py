@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from scripts.bench import command, run
 from scripts.bench.bars import bars
 from scripts.bench.chain import Chain, Texts
-from scripts.bench.pace import Meter
+from scripts.bench.pace import Meter, Pace, spread, verdict
 from scripts.bench.places import PEERS, Memory, Place, Sqlite
 from scripts.bench.run import Bench, Results, WrongState
 from scripts.bench.workloads import WORKLOADS
@@ -204,3 +204,15 @@ def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err
     assert "no workload 'chats'" in error
     assert "no saver 'oracle'" in error
+
+
+def test_a_busy_machine_is_told_from_a_quiet_one() -> None:
+    def pace(loops: list[float], syncs: list[float]) -> Pace:
+        return Pace(spread(loops), spread(syncs))
+
+    quiet = pace([4.0] * 19 + [40.0], [0.2] * 20)
+    busy = pace([4.0] * 10 + [8.0] * 10, [0.2] * 20)
+    slow_disk = pace([4.0] * 20, [0.9] * 20)
+    assert verdict([quiet, quiet]).endswith("The machine was steady.")
+    assert "noisy" in verdict([busy])
+    assert "noisy" in verdict([quiet, slow_disk])
