@@ -28,6 +28,7 @@ MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:work|home|root|Users)/\w")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+TEST = re.compile(r"`(tests/[\w./-]+\.py)::(\w+)`")
 MAKE = re.compile(r"(?:^|`)make ([a-z][a-z-]*)", re.MULTILINE)
 
 
@@ -87,6 +88,14 @@ def check_commands(text: str, targets: set[str]) -> Iterator[str]:
             yield f"`make {name}`: no such target"
 
 
+def check_tests(text: str) -> Iterator[str]:
+    for path, name in TEST.findall(text):
+        file = ROOT / path
+        code = file.read_text() if file.is_file() else ""
+        if not re.search(rf"^ *(?:async )?(?:def|class) {name}\b", code, re.MULTILINE):
+            yield f"`{path}::{name}`: no such test"
+
+
 def check_addresses(text: str) -> Iterator[str]:
     for host in HOSTS:
         if host in text:
@@ -112,6 +121,7 @@ def main() -> int:
             found += check_links(path, text)
             found += check_blocks(text)
             found += check_commands(text, targets)
+            found += check_tests(text)
         problems += [f"{path.relative_to(ROOT)}: {problem}" for problem in found]
     prose = "\n".join(documents)
     problems += [

@@ -12,8 +12,9 @@ from typing import Any
 import nats
 import pytest
 from tests.attacks.indexes import check_threads
+from tests.attacks.operations import settle
 from tests.attacks.servers import terminate
-from tests.checkpoint.saving import at, get, listed, put, values
+from tests.checkpoint.saving import at, get, ids, listed, put, values
 
 from jskv_saver import JetStreamSaver, LocalServer
 from jskv_saver.errors import (
@@ -146,6 +147,28 @@ async def test_a_server_that_goes_and_comes_back_loses_nothing_that_was_acknowle
         await writers.progress()
     assert writers.errors
     await _check(writers, other)
+
+
+async def test_what_was_removed_stays_away_when_the_server_is_killed(
+    own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver
+) -> None:
+    """Records are written once, and so are never brought back by an older version."""
+    for thread in THREADS:
+        await settle(saver, thread)
+    deleted, pruned, stripped = THREADS[:5], THREADS[5:10], THREADS[10:15]
+    for thread in deleted:
+        await saver.adelete_thread(thread)
+    await saver.aprune(pruned)
+    await saver.adelete_for_runs([f"{thread} r3" for thread in stripped])
+    await asyncio.to_thread(own_server.kill)
+    await asyncio.to_thread(own_server.start)
+    for number, thread in enumerate(THREADS):
+        kept = [[], ["3"], ["2", "1"], ["3", "2", "1"]][number // 5]
+        assert await ids(other, at(thread=thread)) == kept
+    await check_threads(other.store, *THREADS)
+    for thread in deleted:
+        await settle(other, thread)
+        assert await ids(other, at(thread=thread)) == ["3", "2", "1"]
 
 
 async def test_a_server_that_stands_still_is_an_error_in_time_and_nothing_twice(

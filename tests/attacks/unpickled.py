@@ -43,7 +43,7 @@ def forbid_pickle() -> None:
 
 
 async def live(url: str, bucket: str, *, foreign: bool) -> None:
-    """Use all operations; or only put a value that a serialiser would have to pickle."""
+    """Use all operations; or only put a value that nobody can serialise otherwise."""
     forbid_pickle()
     serde = JsonPlusSerializer(pickle_fallback=True) if foreign else None
     async with JetStreamSaver.from_conn_string(
