@@ -1,0 +1,260 @@
+"""Ways through the schedules of a scenario: all of them, some of them, one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from tests.explorer.checks import Checker
+from tests.explorer.game import LOST, Game, Key
+from tests.explorer.table import Scenario, Table
+
+
+class Found(AssertionError):
+    """A schedule that breaks an invariant.
+
+    Attributes:
+        trace: The choices that lead there.
+    """
+
+    def __init__(self, scenario: Scenario, game: Game, why: BaseException) -> None:
+        self.trace = list(game.trace)
+        super().__init__(
+            f"{scenario.name}: {why}\n"
+            f"replay: {scenario.name} {' '.join(game.trace)}\n" + "\n".join(game.log)
+        )
+
+
+Choose = Callable[[Sequence[str], int], str]
+
+
+def by_chance(seed: int) -> Choose:
+    """Chooses bursts of one actor each, some short, some to its end."""
+    dice = random.Random(seed)
+    turn, left = "", 0
+
+    def choose(choices: Sequence[str], at: int) -> str:
+        nonlocal turn, left
+        mine = [each for each in choices if each[0] == turn]
+        if at == 0 or not left or not mine:
+            turn = dice.choice(sorted({each[0] for each in choices}))
+            left = dice.choice((1, 1, 2, 3, 5, 8, 99))
+            mine = [each for each in choices if each[0] == turn]
+        left -= 1
+        lost = [0.05 if each.endswith(LOST) else 1 for each in mine]
+        return dice.choices(mine, lost)[0]
+
+    return choose
+
+
+@dataclass
+class Report:
+    """What a search has done.
+
+    Attributes:
+        runs: Executions, each from the beginning.
+        steps: Messages that were let through, replayed ones included.
+        states: Different states that were met.
+        readable: Different ones for a reader, each of which was checked.
+        ends: The states in which nobody is left.
+        complete: Whether there is nothing more.
+        seconds: How long it took.
+    """
+
+    runs: int = 0
+    steps: int = 0
+    states: int = 0
+    readable: int = 0
+    ends: set[Key] = field(default_factory=set)
+    complete: bool = False
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        rate = self.runs / self.seconds if self.seconds else 0
+        return (
+            f"{self.runs:,} schedules, {self.states:,} states, {self.readable:,} "
+            f"different to a reader, {len(self.ends):,} ends, {self.steps:,} messages, "
+            f"{self.seconds:.1f} s, {rate:.0f} schedules a second"
+            f"{'' if self.complete else ', not complete'}"
+        )
+
+
+class Search:
+    """Searches a scenario.
+
+    Args:
+        scenario: Which.
+        check: Whether the invariants are checked.
+        recovery: Whether it is checked as well what is left if all die.
+        reduced: Whether states that were met before end a schedule, and whether of
+            two messages that commute only one order is tried.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        check: bool = True,
+        recovery: bool = True,
+        reduced: bool = True,
+    ) -> None:
+        self.scenario = scenario
+        self.report = Report()
+        self._check = check
+        self._recovery = recovery
+        self._reduced = reduced
+        # For each state, the choices that need not be tried from there.
+        self._asleep: dict[Key, frozenset[str]] = {}
+
+    @property
+    def met(self) -> set[Key]:
+        """The states that were met."""
+        return set(self._asleep)
+
+    def everything(self, most: int | None = None) -> Report:
+        """All schedules, up to a number of them."""
+        with Table(self.scenario) as table:
+            checker = Checker(table, self._recovery)
+            todo: list[tuple[tuple[str, ...], frozenset[str]]] = [((), frozenset())]
+
+            def explore() -> None:
+                while todo and (most is None or self.report.runs < most):
+                    # Deepest first: little is remembered.
+                    self._one(table, checker, *todo.pop(), todo)
+
+            self._timed(explore, checker)
+            self.report.complete = not todo
+        return self.report
+
+    def some(self, seed: int, seconds: float, most: int | None = None) -> Report:
+        """Schedules by chance, for a while, in bursts of one actor each."""
+        with Table(self.scenario) as table:
+            checker = Checker(table, self._recovery)
+            choose = by_chance(seed)
+
+            def play() -> None:
+                end = perf_counter() + seconds
+                while perf_counter() < end:
+                    self._play(table, checker, choose)
+                    if self.report.runs == most:
+                        break
+
+            self._timed(play, checker)
+        return self.report
+
+    def games(self, seed: int, number: int) -> list[Game]:
+        """Schedules by chance, as they were played."""
+        choose = by_chance(seed)
+        with Table(self.scenario) as table:
+            checker = Checker(table, self._recovery)
+            return [self._play(table, checker, choose) for _ in range(number)]
+
+    def replay(self, trace: Sequence[str]) -> Game:
+        """One schedule; what it does not say, the first choice does."""
+
+        def choose(choices: Sequence[str], at: int) -> str:
+            if at >= len(trace):
+                return choices[0]
+            assert trace[at] in choices, f"{trace[at]} is not among {choices}"
+            return trace[at]
+
+        with Table(self.scenario) as table:
+            return self._play(table, Checker(table, self._recovery), choose)
+
+    def _timed(self, search: Callable[[], None], checker: Checker) -> None:
+        began = perf_counter()
+        try:
+            search()
+        finally:
+            self.report.seconds = perf_counter() - began
+            self.report.states = len(self._asleep)
+            self.report.readable = checker.states
+
+    def _look(self, game: Game, checker: Checker) -> Key:
+        """Check a state."""
+        key, readable = game.keys()
+        if self._check:
+            try:
+                checker.check(game, readable)
+            except Exception as exc:
+                raise Found(self.scenario, game, exc) from exc
+        return key
+
+    def _play(
+        self,
+        table: Table,
+        checker: Checker,
+        choose: Choose,
+    ) -> Game:
+        game = Game(table)
+        try:
+            while choices := game.choices():
+                game.step(choose(choices, len(game.trace)))
+                self.report.steps += 1
+                key = self._look(game, checker)
+                self._asleep.setdefault(key, frozenset())
+            self.report.ends.add(game.keys()[1])
+        finally:
+            self.report.runs += 1
+            game.close()
+        return game
+
+    def _one(
+        self,
+        table: Table,
+        checker: Checker,
+        prefix: tuple[str, ...],
+        asleep: frozenset[str],
+        todo: list[tuple[tuple[str, ...], frozenset[str]]],
+    ) -> None:
+        """Follow a prefix, then the first choices; note the others."""
+        game = Game(table)
+        try:
+            for choice in prefix:
+                game.step(choice)
+            self.report.steps += len(prefix)
+            while True:
+                key = self._look(game, checker)
+                choices = game.choices()
+                if not choices:
+                    self.report.ends.add(game.keys()[1])
+                    self._asleep[key] = frozenset()
+                    return
+                tried = [choice for choice in choices if choice not in asleep]
+                if self._reduced:
+                    known = self._asleep.get(key)
+                    if known is not None:
+                        # Only what was asleep before, and is awake now.
+                        tried = [each for each in tried if each in known]
+                        asleep_now = known & asleep
+                        self._asleep[key] = asleep_now
+                        # What was tried from here is as good as asleep.
+                        asleep = asleep | (frozenset(choices) - known)
+                    else:
+                        self._asleep[key] = asleep
+                else:
+                    self._asleep.setdefault(key, frozenset())
+                if not tried:
+                    return
+                then: list[frozenset[str]] = []
+                for at, choice in enumerate(tried):
+                    before = asleep | frozenset(tried[:at])
+                    then.append(
+                        frozenset(
+                            each for each in before if game.independent(each, choice)
+                        )
+                        if self._reduced
+                        else frozenset()
+                    )
+                path = tuple(game.trace)
+                for choice, sleeping in reversed(list(zip(tried, then, strict=True))):
+                    if choice != tried[0]:
+                        todo.append(((*path, choice), sleeping))
+                game.step(tried[0])
+                self.report.steps += 1
+                asleep = then[0]
+        finally:
+            self.report.runs += 1
+            game.close()
