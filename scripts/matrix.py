@@ -19,7 +19,12 @@ ROOT = Path(__file__).parents[1]
 SERVERS = ROOT / ".venv-servers"
 # The oldest that works; the first with atomic batches; the first with fast ones.
 RELEASES = ["2.11", "2.12", "2.14"]
-TESTS = ["tests/contract", "tests/checkpoint"]
+TESTS = [
+    "tests/contract",
+    "tests/checkpoint",
+    "tests/attacks/test_cancellation.py",
+    "tests/attacks/test_writer_killed.py",
+]
 
 
 def main() -> int:

@@ -20,12 +20,13 @@ from tests.attacks.nursery import Nursery, nursery
 from tests.attacks.proxy import Proxy, proxy_to
 from tests.attacks.servers import terminate
 from tests.checkpoint.saving import at, listed
+from tests.conftest import BINARY
 from tests.soak import SOAK
 
 from jskv_saver import JetStreamSaver, LocalServer
 
-SECONDS = 600.0 if SOAK else 5.0
-SEEDS = range(4) if SOAK else range(1)
+SECONDS = 120.0 if SOAK else 5.0
+SEEDS = range(5) if SOAK else range(1)
 SKEWS = (0.0, 5.0, -3.0, 0.001)
 WORK = "tests.attacks.worker:work"
 
@@ -128,7 +129,7 @@ async def test_whatever_fails_the_history_is_in_order(
 ) -> None:
     dice = random.Random(seed)
     # It syncs always, as one that must survive more than processes would.
-    with LocalServer() as server:
+    with LocalServer(binary=BINARY) as server:
         async with proxy_to(server.url) as proxy, nursery() as processes:
             await processes.ready()
             crew = Crew(
@@ -166,7 +167,7 @@ async def test_whatever_fails_the_history_is_in_order(
 @pytest.mark.parametrize(
     ("conflict", "kinds"), [("fork", "no removals"), ("raise", "steps")]
 )
-async def test_eight_processes_and_forty_tasks_at_once(
+async def test_forty_tasks_and_eight_processes_at_once(
     nats_url: str, bucket: str, tmp_path: Path, conflict: str, kinds: str, threads: int
 ) -> None:
     seconds = 20.0 if SOAK else 1.0
@@ -181,7 +182,7 @@ async def test_eight_processes_and_forty_tasks_at_once(
             "kinds": kinds,
             "seconds": seconds,
         }
-        logs = [tmp_path / f"p{number}" for number in range(8)]
+        logs = [tmp_path / f"p{number}" for number in range(9)]
         # One of them does forty calls at a time.
         pids = [
             await processes.start(
@@ -191,16 +192,16 @@ async def test_eight_processes_and_forty_tasks_at_once(
                 tasks=4 if number else 40,
                 **common,
             )
-            for number in range(8)
+            for number in range(9)
         ]
         for pid in pids:
             assert await processes.end(pid) == 0
     events = merged(logs)
     assert violations(events) == []
-    assert len({event.process for event in events}) == 8
+    assert len({event.process for event in events}) == 9
     done = [e for e in events if e.operation == "put" and e.outcome == "done"]
     # Who must start again after each step of another may never be first.
-    assert len({put.process for put in done}) >= (2 if conflict == "raise" else 8)
+    assert len({put.process for put in done}) >= (2 if conflict == "raise" else 9)
     assert {e.outcome for e in events if e.operation != "put"} == {"done"}
     if conflict == "raise":
         assert any(event.error == "WriterConflictError" for event in events)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.attacks.indexes import check_threads
 from tests.checkpoint.saving import at, listed, put, values
+from tests.conftest import BINARY
 from tests.integration.buckets import until
 
 from jskv_saver import JetStreamSaver, LocalServer
@@ -43,7 +44,11 @@ TAKEN = {
 @pytest.fixture
 def guarded() -> Iterator[LocalServer]:
     with LocalServer(
-        user="admin", password="pw", sync_interval="2m", config=USERS % NOTHING
+        binary=BINARY,
+        user="admin",
+        password="pw",
+        sync_interval="2m",
+        config=USERS % NOTHING,
     ) as server:
         yield server
 
