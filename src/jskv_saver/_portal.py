@@ -8,7 +8,6 @@ started by the first call.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import concurrent.futures
 import contextlib
 import os
@@ -24,8 +23,6 @@ T = TypeVar("T")
 
 _LIVENESS_CHECK = 1.0
 """Seconds between two looks whether the loop that owes an answer still runs."""
-_EXIT_PATIENCE = 5.0
-"""Seconds that the end of the process waits for a loop thread."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -49,7 +46,7 @@ class Portal:
         # Of the process that the home is in; None as long as there is no home.
         self._pid = None if loop is None else os.getpid()
         self._thread: threading.Thread | None = None
-        self._stop: Callable[[], None] | None = None
+        self._stop: weakref.finalize[..., Portal] | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._parent: Portal | None = None
@@ -209,8 +206,9 @@ class Portal:
         self._thread.start()
         started.wait()
         # A portal that is dropped without being closed ends its thread as well.
-        self._stop = _threads[self._thread] = _stopper(loop)
-        weakref.finalize(self, self._stop)
+        self._stop = weakref.finalize(self, _stop_loop, loop, os.getpid())
+        # At exit the thread just ends with the process, and its socket with it.
+        self._stop.atexit = False
         self._loop = loop
         return loop
 
@@ -263,30 +261,10 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> None:
             loop.call_soon_threadsafe(task.cancel)
 
 
-_threads: weakref.WeakKeyDictionary[threading.Thread, Callable[[], None]]
-_threads = weakref.WeakKeyDictionary()
-"""Loop threads, and what stops each."""
-
-
-@atexit.register
-def _end_threads() -> None:
-    """Let each loop close its connection before the interpreter goes."""
-    for thread, stop in list(_threads.items()):
-        stop()
-        thread.join(_EXIT_PATIENCE)
-
-
-def _stopper(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """What stops a loop, once: later it would break off what the loop does last."""
-    pid, first = os.getpid(), threading.Lock()
-
-    def stop() -> None:
-        # What wakes the loop goes to a socket that a forked child shares.
-        if pid == os.getpid() and first.acquire(blocking=False):
-            with contextlib.suppress(RuntimeError):  # it has ended by itself
-                loop.call_soon_threadsafe(loop.stop)
-
-    return stop
+def _stop_loop(loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    # What wakes the loop goes to a socket that a forked child shares.
+    if pid == os.getpid() and not loop.is_closed():
+        loop.call_soon_threadsafe(loop.stop)
 
 
 def _serve(loop: asyncio.AbstractEventLoop, started: threading.Event) -> None:

@@ -250,7 +250,7 @@ def forked_in_the_middle(url: str, bucket: str) -> None:
             fresh[0].get_tuple(at())
         fresh[0].close()
 
-    for _ in range(20):
+    for _ in range(8):
         in_child(act)
     stop.set()
     for thread in threads:

@@ -25,7 +25,7 @@ SCENARIOS = [
 def test_nothing_is_left_of(
     nats_url: str, bucket: str, scenario: Callable[[str, str], None]
 ) -> None:
-    run(scenario, nats_url, bucket, deadline=30)
+    run(scenario, nats_url, bucket)
 
 
 @pytest.fixture
@@ -41,4 +41,4 @@ def test_nothing_is_left_of_savers_opened_and_closed(
     watched_server: tuple[str, str], bucket: str
 ) -> None:
     url, monitor = watched_server
-    run(leftovers.savers_opened_and_closed, url, bucket, monitor, deadline=30)
+    run(leftovers.savers_opened_and_closed, url, bucket, monitor)
