@@ -122,7 +122,11 @@ async def test_no_tap_in_the_middle_of_a_frame(client: Client, bucket: str) -> N
     assert made() is None
     await until(lambda: parser == b"ab")
     assert made() is None
-    wire.get_protocol().data_received(b"cde\r\nMSG a")
+    # Of this one it has the line and nothing of the rest.
+    wire.get_protocol().data_received(b"cde\r\nMSG a 998 0\r\n")
+    await until(lambda: not (reader or parser))
+    assert made() is None
+    wire.get_protocol().data_received(b"\r\nMSG a")
     await until(lambda: parser == b"MSG a")
     assert made() is None
     wire.get_protocol().data_received(b" 998 0\r\n\r\n")

@@ -127,6 +127,32 @@ async def test_a_refused_inbox_is_told_at_once_to_all(
     await client.close()
 
 
+async def test_a_refusal_that_came_before_the_tap_is_told_too(
+    guarded: LocalServer, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"nats://limited:pw@127.0.0.1:{guarded.port}"
+    told = asyncio.Event()
+
+    async def tell(error: Exception) -> None:
+        told.set()
+
+    client = await nats.connect(url, error_cb=tell)
+    kv = Bucket(client, bucket)
+    await kv.put("a", b"x")
+    with monkeypatch.context() as patch:
+        patch.setattr(kv._requests, "_set_tap", lambda client: None)
+        socket_of(client).get_protocol().remove()
+        kv._requests._tap = None
+        refused = asyncio.create_task(kv.put("no.a", b"x"))
+        await told.wait()
+    await kv.get("a")
+    with pytest.raises(PermissionDeniedError):
+        await refused
+    assert await is_tapped(kv)
+    await kv.close()
+    await client.close()
+
+
 # -- a server that stops or dies -----------------------------------------------------
 
 
