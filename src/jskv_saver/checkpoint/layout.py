@@ -15,7 +15,7 @@ digests of the parts that it refers to, 16 bytes each, and `b` its own inline by
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -48,16 +48,65 @@ class Typed(NamedTuple):
     content: bytes
 
 
-class Entry(NamedTuple):
-    """Where a value of a record is: its serde type and its runs."""
+class Entry:
+    """Where a value of a record is: its serde type and its runs.
 
-    kind: str
-    runs: tuple[Run, ...]
+    One that was read makes its runs when they are asked for: a listing reads many, and
+    joins them without.
+
+    Args:
+        kind: The serde type.
+        runs: The runs.
+        flat: In their place: part number, offset and length of each, in a row.
+        table: The names of the parts, by number; the record itself is the last one.
+    """
+
+    __slots__ = ("_flat", "_runs", "_table", "kind")
+
+    def __init__(
+        self,
+        kind: str,
+        runs: tuple[Run, ...] | None = None,
+        flat: Sequence[int] = (),
+        table: Sequence[bytes] = (),
+    ) -> None:
+        self.kind = kind
+        self._runs = runs
+        self._flat = flat
+        self._table = table
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Entry):
+            return NotImplemented
+        return self.kind == other.kind and self.runs == other.runs
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.runs))
+
+    def __repr__(self) -> str:
+        return f"Entry({self.kind!r}, {self.runs!r})"
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, in order."""
+        if self._runs is None:
+            self._runs = tuple([Run(*piece) for piece in self.pieces()])
+        return self._runs
+
+    def pieces(self) -> Iterable[tuple[bytes, int, int]]:
+        """The runs, in order, as plain tuples."""
+        if self._runs is not None:
+            return self._runs
+        flat, table = self._flat, self._table
+        names = [table[at] for at in flat[::3]]
+        return zip(names, flat[1::3], flat[2::3], strict=True)
 
     @property
     def length(self) -> int:
         """The value's size in bytes."""
-        return sum(run.length for run in self.runs)
+        if self._runs is None:
+            return sum(self._flat[2::3])
+        return sum([run.length for run in self._runs])
 
 
 class Scope(NamedTuple):
@@ -138,7 +187,9 @@ class Record(NamedTuple):
 
     def digests(self) -> set[bytes]:
         """The parts that it refers to."""
-        return {run.part for entry in self.entries() for run in entry.runs if run.part}
+        found = {part for entry in self.entries() for part, _, _ in entry.pieces()}
+        found.discard(b"")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,20 +279,13 @@ def decode_record(document: Document) -> Record:
 
 
 def _entry(flat: list[Any], table: list[bytes]) -> Entry:
-    if len(flat) == 4:
-        # The usual case.
-        return Entry(flat[0], (Run(table[flat[1]], flat[2], flat[3]),))
-    return Entry(
-        flat[0],
-        tuple(
-            [
-                Run(table[at], offset, length)
-                for at, offset, length in zip(
-                    flat[1::3], flat[2::3], flat[3::3], strict=True
-                )
-            ]
-        ),
-    )
+    kind, *places = flat
+    numbers = places[::3]
+    if numbers and not -1 <= min(numbers) <= max(numbers) < len(table) - 1:
+        raise IndexError("a value names a part that its record does not")
+    if len(places) % 3:
+        raise ValueError("a value is not where it should be")
+    return Entry(kind, None, places, table)
 
 
 def encode_epoch(known: str | None, dead: Iterable[str] = ()) -> dict[str, Any]:
@@ -281,9 +325,9 @@ def join(entry: Entry, inline: bytes, parts: Mapping[bytes, bytes]) -> bytes:
     Raises:
         KeyError: A part is missing; its digest.
     """
-    runs = entry.runs
-    if len(runs) == 1:
-        part, offset, length = runs[0]
+    pieces = list(entry.pieces())
+    if len(pieces) == 1:
+        part, offset, length = pieces[0]
         source = parts[part] if part else inline
         if length == len(source):
             return source
@@ -291,7 +335,7 @@ def join(entry: Entry, inline: bytes, parts: Mapping[bytes, bytes]) -> bytes:
     return b"".join(
         [
             (parts[part] if part else inline)[offset : offset + length]
-            for part, offset, length in runs
+            for part, offset, length in pieces
         ]
     )
 

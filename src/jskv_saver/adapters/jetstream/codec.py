@@ -132,14 +132,16 @@ def decode(key: str, value: bytes) -> Body:
         data = _with_tails(key, data, value, end)
     if type(data) is not dict:
         raise _corrupt(key, "the data is no map")
-    _check(key, data)
+    for name, field in data.items():
+        if type(name) is not str or type(field) not in _SCALARS:
+            _check(key, data)
+            break
     try:
-        return Body(
-            data,
-            _EPOCH + timedelta(microseconds=created),
-            _EPOCH + timedelta(microseconds=updated),
-            path,
-        )
+        first = _EPOCH + timedelta(microseconds=created)
+        last = first
+        if updated != created:
+            last = _EPOCH + timedelta(microseconds=updated)
+        return Body(data, first, last, path)
     except OverflowError as exc:
         raise _corrupt(key, "a time is out of range") from exc
 
@@ -170,11 +172,10 @@ def _is_pair(value: Any) -> bool:
 
 def _load(key: str, encoded: bytes) -> Any:
     source = BytesIO(encoded)
-    decoder = cbor2.CBORDecoder(
-        source, max_depth=_DEPTH, allow_indefinite=False, allow_duplicate_keys=False
-    )
     try:
-        data = decoder.decode()
+        data = cbor2.load(
+            source, max_depth=_DEPTH, allow_indefinite=False, allow_duplicate_keys=False
+        )
     except (cbor2.CBORError, ValueError) as exc:
         raise _corrupt(key, "the CBOR is damaged") from exc
     if source.read(1):

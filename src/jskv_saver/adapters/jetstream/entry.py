@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from jskv_saver.adapters.jetstream.tap import Answer
+from jskv_saver.adapters.jetstream.tap import Answer, Reply
 from jskv_saver.errors import InvalidRequestError
 
 _OPERATION: Final = "KV-Operation"
@@ -17,6 +17,10 @@ _MARKER_REASON: Final = "Nats-Marker-Reason"
 _SEQUENCE: Final = "Nats-Sequence"
 _PENDING: Final = "Nats-Num-Pending"
 _SUBJECT: Final = "Nats-Subject"
+_SUBJECT_FIELD, _SEQUENCE_FIELD, _PENDING_FIELD = (
+    f"\r\n{name}: ".encode() for name in (_SUBJECT, _SEQUENCE, _PENDING)
+)
+_PERHAPS_MARKER: Final = (_OPERATION.encode(), _MARKER_REASON.encode())
 _KEY: Final = re.compile(r"[-/_=.a-zA-Z0-9]+").fullmatch
 _FILTER: Final = re.compile(
     r"(?:[-/_=a-zA-Z0-9]+|\*)(?:\.(?:[-/_=a-zA-Z0-9]+|\*))*(?:\.>)?"
@@ -104,6 +108,10 @@ def entry_of(msg: Answer, cut: int) -> Entry:
         msg: The answer.
         cut: How much of the stored subject stands before the key.
     """
+    if isinstance(msg, Reply) and not any(map(msg.has, _PERHAPS_MARKER)):
+        subject, revision = msg.field(_SUBJECT_FIELD), msg.field(_SEQUENCE_FIELD)
+        if subject is not None and revision is not None:
+            return Entry(subject[cut:].decode(), msg.data, int(revision))
     headers: Mapping[str, Any] = msg.headers or {}
     return Entry(
         _first(headers[_SUBJECT])[cut:],
@@ -118,6 +126,8 @@ def pending_after(msg: Answer) -> int:
 
     The end of a page says it too, but on 2.11 one too few where the page was cut.
     """
+    if isinstance(msg, Reply) and (left := msg.field(_PENDING_FIELD)) is not None:
+        return int(left)
     return int(_first((msg.headers or {}).get(_PENDING, "0")))
 
 

@@ -174,6 +174,11 @@ def path_of_key(key: str) -> KeyPath:
     Raises:
         CorruptDocumentError: The key is not of this package.
     """
+    before, _, last = key.rpartition(".")
+    with suppress(ValueError):
+        above = _reserved_path(before)
+        if above:
+            return (*above, decode_token(last))
     tokens = key.split(".")
     reserved = tokens[0] in RESERVED
     declared = tokens[0] != _INDEX and tokens[1:2] != [] and tokens[1][:1] == "/"
@@ -183,6 +188,16 @@ def path_of_key(key: str) -> KeyPath:
             with suppress(ValueError):
                 return _path(path)
     raise CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
+
+
+@lru_cache(maxsize=4096)
+def _reserved_path(key: str) -> KeyPath:
+    """The path in what precedes the last token of a reserved key; else none.
+
+    Listings have thousands of keys that differ in the last token only.
+    """
+    tokens = key.split(".")
+    return _path(tokens[2:]) if tokens[0] in RESERVED else ()
 
 
 def is_complete(path: KeyPath) -> bool:

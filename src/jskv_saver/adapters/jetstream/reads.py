@@ -19,7 +19,7 @@ from jskv_saver.adapters.jetstream.entry import (
 )
 from jskv_saver.adapters.jetstream.faults import ApiError, Status, error_of
 from jskv_saver.adapters.jetstream.requests import Requests
-from jskv_saver.adapters.jetstream.tap import Answer
+from jskv_saver.adapters.jetstream.tap import Answer, status_of
 from jskv_saver.adapters.jetstream.waiting import NobodyListensError
 from jskv_saver.errors import StoreUnavailableError
 
@@ -72,8 +72,7 @@ class Reads:
             msg = await self._api.again(
                 lambda: self._requests.request(subject, payload, write=False)
             )
-        headers = msg.headers
-        if headers is None or "Status" not in headers:
+        if status_of(msg) is None:
             return entry_of(msg, self._cut)
         self._check_status(msg)
         return None
@@ -181,7 +180,7 @@ class Reads:
             async with self._pages:
                 messages = await self._page(json.dumps(request).encode())
             end = messages.pop()
-            status = (end.headers or {}).get("Status")
+            status = status_of(end)
             entries.extend(entry_of(msg, self._cut) for msg in messages)
             if status == Status.TOO_MANY_RESULTS:
                 return None
@@ -204,7 +203,7 @@ class Reads:
 
     def _check_status(self, msg: Answer) -> None:
         """Nothing was found, or an error."""
-        status = (msg.headers or {}).get("Status")
+        status = status_of(msg)
         if status == Status.NOT_FOUND:
             return
         raise StoreUnavailableError(

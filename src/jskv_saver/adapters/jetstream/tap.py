@@ -18,6 +18,7 @@ from nats.aio.msg import Msg
 from nats.protocol.parser import AWAITING_CONTROL_LINE
 
 _VERSION: Final = "NATS/1.0"
+_NO_STATUS: Final = b"NATS/1.0\r\n"
 _BUSY: Final = 1024 * 1024
 """Bytes that may wait for the socket before a sender waits."""
 _PAUSED: Final = 512 * 1024
@@ -44,9 +45,46 @@ class Reply:
             self._headers = parse_headers(self._head)
         return self._headers
 
+    @property
+    def status(self) -> str | None:
+        """The status in its first line, e.g. `404`."""
+        if self._head.startswith(_NO_STATUS) or not self._head:
+            return None
+        return (self.headers or {}).get("Status")
+
+    def field(self, name: bytes) -> bytes | None:
+        """The last field of a name, where it stands as servers write it; else None.
+
+        Looked for without taking the others apart: this runs for each message read.
+
+        Args:
+            name: With what is around it: `CR LF Name: SP`.
+        """
+        at = self._head.rfind(name)
+        if at < 0:
+            return None
+        at += len(name)
+        return self._head[at : self._head.find(b"\r\n", at)]
+
+    def has(self, text: bytes) -> bool:
+        """Whether it has headers, and a text is somewhere in them."""
+        return bool(self._head) and text in self._head
+
 
 Answer: TypeAlias = Msg | Reply
 """A message that answers: as nats-py gives it, or past nats-py."""
+
+
+def is_bare(msg: Answer) -> bool:
+    """Whether an answer has no headers."""
+    return not (msg.has(b"") if isinstance(msg, Reply) else msg.headers)
+
+
+def status_of(msg: Answer) -> str | None:
+    """The status of an answer, e.g. `404`; None where it has none."""
+    if isinstance(msg, Reply):
+        return msg.status
+    return (msg.headers or {}).get("Status")
 
 
 def parse_headers(head: bytes) -> dict[str, str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from nats.aio.client import Client
 
 from jskv_saver.adapters.jetstream.faults import Status, lost
-from jskv_saver.adapters.jetstream.tap import Answer
+from jskv_saver.adapters.jetstream.tap import Answer, is_bare, status_of
 from jskv_saver.errors import JskvError, PermissionDeniedError
-
-STATUS: Final = "Status"
 
 
 class NobodyListensError(Exception):
@@ -69,7 +67,7 @@ class Waiting:
 
     def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take an answer; the future is not done yet."""
-        if msg.headers is not None and _nobody(msg.headers):
+        if status_of(msg) == Status.NO_RESPONDERS:
             self.future.set_exception(NobodyListensError())
             return
         if len(self.subjects) > 1:
@@ -96,11 +94,12 @@ class Collecting(Waiting):
 
     def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take one message more."""
-        if msg.headers is not None and _nobody(msg.headers):
+        status = status_of(msg)
+        if status == Status.NO_RESPONDERS:
             self.future.set_exception(NobodyListensError())
             return
         self.messages.append(msg)
-        if msg.headers is None or STATUS in msg.headers:
+        if status is not None or is_bare(msg):
             self.future.set_result(self.messages)
 
 
@@ -123,7 +122,7 @@ class Batch(Waiting):
 
     def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take an acknowledgement on the way, an error, or the end."""
-        if msg.headers is not None and _nobody(msg.headers):
+        if status_of(msg) == Status.NO_RESPONDERS:
             # What came before this message may be stored: <number>.<step>.$FI
             if msg.subject.split(".")[-3] == "1":
                 self.future.set_exception(NobodyListensError())
@@ -143,7 +142,3 @@ class Batch(Waiting):
             elif not self.future.done():
                 error = self.error or answer.get("error")
                 self.future.set_result(BatchAnswer(count, int(answer["seq"]), error))
-
-
-def _nobody(headers: Mapping[str, str]) -> bool:
-    return headers.get(STATUS) == Status.NO_RESPONDERS
