@@ -26,8 +26,8 @@ class State(TypedDict):
     log: Annotated[list[str], operator.add]
 
 
-def compiled(saver: AnySaver) -> Any:
-    """The graph on a saver."""
+def compiled(saver: AnySaver, *, blocking: bool = False) -> Any:
+    """The graph on a saver; its nodes are of the same kind as the calls."""
     builder = StateGraph(State)
 
     def add(name: str) -> None:
@@ -37,9 +37,7 @@ def compiled(saver: AnySaver) -> Any:
         async def anode(state: State) -> dict[str, list[str]]:
             return node(state)
 
-        from langgraph._internal._runnable import RunnableCallable
-
-        builder.add_node(name, RunnableCallable(node, anode, name=name))
+        builder.add_node(name, node if blocking else anode)
 
     row = [f"row{n}" for n in range(ROW)]
     for before, name in zip([START, *row], row, strict=False):
@@ -76,7 +74,7 @@ async def graph(bench: Bench) -> AsyncGenerator[None, None]:
 def _blocking(bench: Bench, at: int) -> list[float]:
     times = []
     with open_blocking(bench.place.address) as saver:
-        built = compiled(saver)
+        built = compiled(saver, blocking=True)
         for number in range(at - 1, at + BLOCK):
             config = _config(f"blocking-{number}")
             before = time.perf_counter()
