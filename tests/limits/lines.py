@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
@@ -15,9 +14,6 @@ from tests.checkpoint.saving import put, values
 
 from jskv_saver import JetStreamSaver
 from jskv_saver.errors import DocumentTooLargeError, InvalidRequestError
-
-SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
-"""Whether there is time for what takes minutes."""
 
 
 @dataclass(frozen=True)

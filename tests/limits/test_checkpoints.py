@@ -18,7 +18,8 @@ from tests.checkpoint.saving import (
     put_chain,
     values,
 )
-from tests.limits.lines import SOAK, Line
+from tests.limits.lines import Line
+from tests.soak import SOAK
 
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.limits.lines import SOAK, Line, blob, refusal
+from tests.limits.lines import Line, blob, refusal
+from tests.soak import SOAK
 
 from jskv_saver import CollectionSpec
 from jskv_saver.document.bound import BoundDocuments
@@ -41,7 +42,7 @@ async def test_a_document_is_stored_or_refused(limited: Line, way: str) -> None:
     await docs.put("notes", "stays", {"n": 1})
     stored = refusals = 0
     whole = limited.max_payload
-    step = 128 if SOAK else 512 if whole < 4_000_000 else 2048
+    step = 128 if SOAK else 512 if whole < 4_000_000 else 4096
     for offset in (*range(-4096, 4097, step), 4 * whole):
         data = {"blob": blob(whole + offset)}
         await docs.put("notes", "a", {"n": 0})

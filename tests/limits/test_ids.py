@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from tests.checkpoint.saving import at, get, id_of, ids, listed, put, values
-from tests.limits.lines import SOAK, Line, refusal
+from tests.limits.lines import Line, refusal
+from tests.soak import SOAK
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.errors import InvalidRequestError

@@ -1,0 +1,72 @@
+"""Savers on each store, asynchronous and blocking.
+
+The kinds that `tests/checkpoint` has are `memory` and `jetstream`; a test that is
+taken over from there runs on the others alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+from tests.checkpoint.saving import OpenSaver
+from tests.faults.blocking import Blocking
+
+from jskv_saver import (
+    DocumentCheckpointSaver,
+    JetStreamDocumentStore,
+    MemoryDocumentStore,
+)
+
+
+@pytest.fixture(params=["memory", "jetstream", "plain"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Store and face: `plain` is a bucket that nats-py made, without batches."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def open_saver(kind: str, request: pytest.FixtureRequest) -> OpenSaver:
+    """Makes savers on one storage, each on a connection of its own."""
+    store_kind, _, face = kind.partition(" ")
+    if store_kind == "memory":
+        shared = MemoryDocumentStore()
+    else:
+        url: str = request.getfixturevalue("nats_url")
+        plain = store_kind == "plain"
+        bucket: str = request.getfixturevalue("plain_bucket" if plain else "bucket")
+
+    def open_(**options: Any) -> Any:
+        if store_kind == "memory":
+            saver = DocumentCheckpointSaver(shared, **options)
+        else:
+            store = JetStreamDocumentStore.from_conn_string(url, bucket=bucket)
+            saver = DocumentCheckpointSaver(store, close_store=True, **options)
+        return Blocking(saver) if face else saver
+
+    return open_
+
+
+@pytest.fixture
+async def saver(open_saver: OpenSaver) -> AsyncIterator[DocumentCheckpointSaver]:
+    """A saver that lives on the test's loop, or blocks in threads."""
+    async with open_saver() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(open_saver: OpenSaver) -> AsyncIterator[DocumentCheckpointSaver]:
+    """A second saver on the same storage."""
+    async with open_saver() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    client = await nats.connect(nats_url)
+    yield client
+    await client.close()
