@@ -181,6 +181,43 @@ async def test_what_is_removed_while_it_is_compared_is_put_anew(
     assert found.checkpoint["channel_values"] == state
 
 
+async def test_what_is_put_again_while_it_is_named_once_more_is_alive(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    open_saver: OpenSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two removals know it as dead; the second one has read its first life."""
+    await put(saver, "1", {"text": "x" * 2000}, run_id="r1")
+    await put(saver, "2", {"text": "y" * 2000}, parent="1", run_id="r2")
+    await saver.aput_writes(at("2"), [("c", "old")], "task")
+    remove, announce = Pruner._remove, Pruner._announce
+
+    async def die(*_: Any) -> None:
+        raise ConnectionAbortedError
+
+    async def late(pruner: Pruner, *what: Any) -> int:
+        monkeypatch.setattr(Pruner, "_announce", announce)
+        async with open_saver() as writer:
+            await put(writer, "2", {"text": "y" * 2000}, parent="1", run_id="r2")
+            await writer.aput_writes(at("2"), [("c", "new")], "other task")
+        return await announce(pruner, *what)
+
+    monkeypatch.setattr(Pruner, "_remove", die)
+    with pytest.raises(ConnectionAbortedError):
+        await saver.adelete_for_runs(["r2"])
+    monkeypatch.setattr(Pruner, "_remove", remove)
+    monkeypatch.setattr(Pruner, "_announce", late)
+    await other.aprune(["t"])
+    for each in (saver, other):
+        found = await each.aget_tuple(at())
+        assert found
+        assert found.checkpoint["id"] == "2"
+        assert found.pending_writes == [("other task", "c", "new")]
+    await saver.aprune(["t"])
+    assert [row.checkpoint["id"] for row in await listed(saver, at())] == ["2"]
+
+
 def test_without_delta_channels_all_go_at_once() -> None:
     assert children_first({}) == [[]]
 

@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import ormsgpack
@@ -199,17 +200,17 @@ class Epoch:
     Attributes:
         known: The greatest surviving id; empty: there is none; None: look at the
             names.
-        dead: Ids that are to be removed.
+        dead: Ids that are to be removed, with the versions of their records.
         version: The document's version.
     """
 
     known: str | None
-    dead: frozenset[str]
+    dead: Mapping[str, int]
     version: int = 0
 
     def kills(self, record: Record) -> bool:
-        """Whether a record was to be removed; one put again afterwards was not."""
-        return record.id in self.dead and record.version < self.version
+        """Whether a record was to be removed; one that was put again is not."""
+        return record.version <= self.dead.get(record.id, -1)
 
 
 def digest_of(content: bytes) -> bytes:
@@ -288,9 +289,11 @@ def _entry(flat: list[Any], table: list[bytes]) -> Entry:
     return Entry(kind, None, places, table)
 
 
-def encode_epoch(known: str | None, dead: Iterable[str] = ()) -> dict[str, Any]:
+def encode_epoch(
+    known: str | None, dead: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, Any]:
     """The document of an epoch."""
-    return {"e": pack((known, sorted(dead)))}
+    return {"e": pack((known, sorted(dead.items())))}
 
 
 def decode_epoch(document: Document) -> Epoch:
@@ -301,7 +304,7 @@ def decode_epoch(document: Document) -> Epoch:
     """
     try:
         known, dead = unpack(document.data["e"])
-        return Epoch(known, frozenset(dead), document.version)
+        return Epoch(known, dict(dead), document.version)
     except (KeyError, ValueError, TypeError) as exc:
         raise CorruptDocumentError(
             f"the epoch {document.id!r} is not readable: {exc!r}",

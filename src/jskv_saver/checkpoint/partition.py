@@ -60,11 +60,20 @@ class Partition:
     async def known_of(self, scope: Scope, epoch: Epoch) -> str:
         """The greatest id when an epoch is the newest document.
 
-        The dead may still be there; as nothing was put since, none is alive again.
+        The dead may still be there. One that was put again just before the epoch is
+        not dead.
         """
-        if epoch.known is None:
-            return max(set(await self.names(scope)) - epoch.dead, default=EPOCH)
-        return epoch.known
+        if epoch.known is not None:
+            return epoch.known
+        names = await self.names(scope)
+        alive = max(set(names) - epoch.dead.keys(), default=EPOCH)
+        doubtful = [id for id in reversed(names) if id in epoch.dead and id > alive]
+        for at in range(0, len(doubtful), PAGE):
+            records, _ = await self.records(scope, doubtful[at : at + PAGE])
+            again = [id for id, each in records.items() if not epoch.kills(each)]
+            if again:
+                return max(again)
+        return alive
 
     async def epoch_version(self, scope: Scope) -> int:
         """The version of the epoch of a namespace, never a stale one; 0: none."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -55,6 +54,8 @@ from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
 
 _CONCURRENT = 64
+_VERSION = 12
+"""Bytes that an epoch needs for a version, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +65,22 @@ class _Claim:
     Attributes:
         version: The epoch's version; None: the namespace is empty.
         dead: The records to remove.
-        lost: Ids that an earlier epoch named, whose records are gone.
-        lost_before: That epoch's version: younger writes are of a new life.
+        bounds: The checkpoints whose writes go, and the version below which: younger
+            ones are of a new life.
         rest: More is dead than one epoch can name.
         litter: Whether it is a repair, and something lies about.
     """
 
     version: int | None
     dead: Mapping[str, Record] = field(default_factory=dict)
-    lost: AbstractSet[str] = frozenset()
-    lost_before: int = 0
+    bounds: Mapping[str, int] = field(default_factory=dict)
     rest: bool = False
     litter: bool = False
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not self.dead and not self.lost and not self.litter
+        return not self.bounds and not self.litter
 
 
 class Pruner:
@@ -189,27 +189,35 @@ class Pruner:
             if not (chosen or unfinished or lost or spared or litter):
                 claim = _Claim(before)
                 return True
-            dead = self._fitting([*sorted(unfinished), *sorted(chosen)])
+            named = self._fitting([*sorted(unfinished), *sorted(chosen)])
+            dead = {id: records[id] for id in named}
             rest = len(dead) < len(unfinished) + len(chosen)
             try:
                 version = await self._announce(scope, dead, before)
-                # Who came before the epoch may need what it names.
-                now = await self._records(scope, records)
-                spared = needed(now, now.keys() - records.keys(), senders) & chosen
+                # Who came before the epoch may need what it names, or be one of the
+                # dead, put again.
+                stay = {id: r for id, r in records.items() if id not in dead}
+                now = await self._records(scope, stay)
+                seen = {id: record.version for id, record in records.items()}
+                new = {id for id, r in now.items() if r.version != seen.get(id)}
+                spared = needed(now, new, senders) & chosen
                 if spared & dead.keys():
-                    dead = {id: None for id in dead if id not in spared}
+                    dead = {id: r for id, r in dead.items() if id not in spared}
                     version = await self._announce(scope, dead, version)
             except VersionConflictError:
                 return False
-            claim = _Claim(
-                version, {id: records[id] for id in dead}, lost, before, rest, litter
-            )
+            bounds = {id: now[id].version if id in new else version for id in dead}
+            # Records that an earlier prune removed before it died, writes left.
+            bounds |= dict.fromkeys(lost, before)
+            claim = _Claim(version, dead, bounds, rest, litter)
             return True
 
         await persist(attempt)
         return claim
 
-    async def _announce(self, scope: Scope, dead: Iterable[str], before: int) -> int:
+    async def _announce(
+        self, scope: Scope, dead: Mapping[str, Record], before: int
+    ) -> int:
         """Put an epoch in the place of the one that was read."""
         # Not fenced, or a writer who never pauses would never let it through; so the
         # greatest ids are not known.
@@ -217,7 +225,7 @@ class Pruner:
             self._namespace,
             RECORDS,
             scope.record(EPOCH),
-            encode_epoch(None, dead),
+            encode_epoch(None, {id: record.version for id, record in dead.items()}),
             if_version=before,
         )
         self._partition.heads.forget(scope)
@@ -227,8 +235,8 @@ class Pruner:
         self, scope: Scope, epoch: Epoch | None, records: Mapping[str, Record]
     ) -> set[str]:
         """The dead whose records are gone, but not their writes."""
-        gone = epoch.dead - records.keys() if epoch else frozenset[str]()
-        return set(gone) & await self._written(scope) if gone else set()
+        gone = epoch.dead.keys() - records.keys() if epoch else set[str]()
+        return gone & await self._written(scope) if gone else set()
 
     async def _written(self, scope: Scope) -> set[str]:
         """The checkpoints that have writes, whether they exist or not."""
@@ -262,7 +270,7 @@ class Pruner:
         room = self._store.limits.data // 2
         fitting: dict[str, None] = {}
         for id in dead:
-            room -= len(json.dumps(id)) + 1
+            room -= len(json.dumps(id)) + _VERSION
             if room < 0:
                 break
             fitting[id] = None
@@ -272,10 +280,7 @@ class Pruner:
         """Remove what an epoch names, then the parts that nothing refers to."""
         assert claim.version is not None
         await self._remove_records(scope, claim.dead)
-        bounds = dict.fromkeys(claim.dead, claim.version)
-        # Records that an earlier prune removed before it died, with their writes left.
-        bounds |= dict.fromkeys(claim.lost, claim.lost_before)
-        await self._remove_writes(scope, bounds)
+        await self._remove_writes(scope, claim.bounds)
         await self._remove_parts(scope, claim.version)
         if repair:
             await self._remove_unnamed_writes(scope, claim.version)
