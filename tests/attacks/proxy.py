@@ -20,6 +20,7 @@ class Proxy:
         cut: Of a direction: at its n-th piece from now on, which is lost, all
             connections end; 0 is the next one.
         cuts: How often that happened.
+        requests: All that was sent towards the server, whether it was passed on or not.
     """
 
     def __init__(self, host: str, port: int, login: str) -> None:
@@ -33,6 +34,7 @@ class Proxy:
         self.lost: set[Direction] = set()
         self.cut: dict[Direction, int] = {}
         self.cuts = 0
+        self.requests = bytearray()
 
     @property
     def url(self) -> str:
@@ -84,6 +86,8 @@ class Proxy:
     ) -> None:
         with suppress(OSError):
             while data := await source.read(65_536):
+                if way == "request":
+                    self.requests += data
                 if way in self.cut:
                     self.cut[way] -= 1
                     if self.cut[way] < 0:

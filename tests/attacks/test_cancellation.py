@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
@@ -105,6 +106,25 @@ async def test_a_cancelled_operation_is_done_or_not_and_can_be_repeated(
         await check_threads(saver.store, thread, thread + COPY)
         if not cancelled:
             break
+    assert suspension > 0
+
+
+async def test_who_waits_behind_a_cancelled_put_goes_on_at_once(
+    saver: DocumentCheckpointSaver, late: bool
+) -> None:
+    await put(saver, "1", {"x": 1})
+    for suspension in count():
+        first = OPERATIONS["put beside"].call(saver, "t")
+        cancelling = asyncio.create_task(cancelled_at(first, suspension, late=late))
+        await asyncio.sleep(0)
+        begin = time.monotonic()
+        # For as long as nobody passes on a turn, the next one waits for a second.
+        await put(saver, f"5{suspension:03}", {"x": suspension}, parent="1")
+        assert time.monotonic() - begin < 0.9
+        if not await cancelling:
+            break
+        await saver.adelete_thread("t")
+        await put(saver, "1", {"x": 1})
     assert suspension > 0
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
@@ -21,6 +23,8 @@ from jskv_saver.errors import StoreUnavailableError, UnknownOutcomeError
 
 BROKEN = (StoreUnavailableError, UnknownOutcomeError)
 TIMEOUT = 1.0
+PUBLISHED = re.compile(rb"H?PUB (\$KV\.\S+)")
+"""The subjects of what was to be stored."""
 MARGIN = 0.6
 """Seconds that a busy machine may add."""
 FEW = [
@@ -77,6 +81,11 @@ async def stored(nats_url: str, bucket: str) -> AsyncIterator[Stored]:
     await client.close()
 
 
+def _most_often_sent(proxy: Proxy) -> int:
+    """How often one and the same key was to be stored."""
+    return max(Counter(PUBLISHED.findall(proxy.requests)).values(), default=0)
+
+
 @pytest.mark.parametrize("way", ["request", "answer"])
 @pytest.mark.parametrize("name", FEW)
 async def test_a_cut_at_any_piece_leaves_a_defined_answer(
@@ -91,7 +100,9 @@ async def test_a_cut_at_any_piece_leaves_a_defined_answer(
     await operation.prepare(near, "twin")
     before = await state(near, "twin")
     start = await stored.count()
-    await operation.call(near, "twin")
+    proxy.requests.clear()
+    await operation.call(far, "twin")
+    often = _most_often_sent(proxy)
     most = await stored.count() - start
     after = await state(near, "twin")
     for piece in count():
@@ -99,6 +110,7 @@ async def test_a_cut_at_any_piece_leaves_a_defined_answer(
         await operation.prepare(far, thread)
         start = await stored.count()
         proxy.cut[way] = piece
+        proxy.requests.clear()
         begin = time.monotonic()
         try:
             await operation.call(far, thread)
@@ -107,9 +119,11 @@ async def test_a_cut_at_any_piece_leaves_a_defined_answer(
             done = False
         assert time.monotonic() - begin < TIMEOUT + MARGIN
         was_cut = not proxy.cut
+        # What has no answer is not sent once more, however it is stored.
+        assert _most_often_sent(proxy) <= often
         proxy.heal()
         now = await state(near, thread)
-        # What was acknowledged is there; what was not was not sent once more.
+        # What was acknowledged is there; what was not is so wholly or not at all.
         assert now == after if done else operation.allows(now, before, after)
         assert await stored.count() - start <= most
         await operation.call(far, thread)
@@ -172,6 +186,8 @@ async def test_bytes_that_come_one_by_one_and_late_are_put_together(
     assert await state(far, "t") == await state(near, "t")
 
 
+# nats-py does not close a connection that is cut while it introduces itself.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_wire_that_is_cut_all_the_time_loses_and_doubles_nothing(
     far: JetStreamSaver, near: JetStreamSaver, proxy: Proxy, stored: Stored
 ) -> None:
@@ -182,13 +198,13 @@ async def test_a_wire_that_is_cut_all_the_time_loses_and_doubles_nothing(
 
     async def cut() -> None:
         while not done.is_set():
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.06)
             proxy.hang_up()
 
     async def write(thread: str) -> None:
         nonlocal errors
         parent = None
-        for n in range(12):
+        for n in range(8):
             id = f"{n:03}"
             state = {"n": n, "large": f"{thread} {n} " * 400}
             while True:
@@ -212,7 +228,7 @@ async def test_a_wire_that_is_cut_all_the_time_loses_and_doubles_nothing(
         thread = f"thread {n}"
         rows = await listed(near, at(thread=thread))
         assert [row.checkpoint["channel_values"]["n"] for row in rows] == [
-            *reversed(range(12))
+            *reversed(range(8))
         ]
         for row in rows:
             number = row.checkpoint["channel_values"]["n"]

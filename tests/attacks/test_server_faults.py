@@ -219,21 +219,34 @@ CALLS: dict[str, Callable[[JetStreamSaver], Awaitable[Any]]] = {
 }
 
 
+async def _all_miss_the_bucket(*savers: JetStreamSaver) -> None:
+    for each in savers:
+        for call in CALLS.values():
+            with pytest.raises(BucketNotFoundError):
+                await call(each)
+
+
 async def test_a_bucket_that_is_deleted_is_an_error_and_never_made_anew(
     own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver
 ) -> None:
     await other.setup()
-    writers = Writers(saver, BucketNotFoundError)
+    writers = Writers(saver, BucketNotFoundError, *AWAY)
     client = await nats.connect(own_server.url)
     jetstream = client.jetstream()
     async with writers:
         await writers.progress()
         await jetstream.delete_stream("KV_jskv")
         await writers.wait(lambda: len(writers.errors) > 200)
-        for each in (saver, other):
-            for call in CALLS.values():
-                with pytest.raises(BucketNotFoundError):
-                    await call(each)
+        assert {type(error) for error in writers.errors} == {BucketNotFoundError}
+        await _all_miss_the_bucket(saver, other)
+        with pytest.raises(nats.js.errors.NotFoundError):
+            await jetstream.stream_info("KV_jskv")
+        # Nor is it made when the connection is, and the bucket is opened again.
+        await asyncio.to_thread(terminate, own_server)
+        await asyncio.to_thread(own_server.start)
+        errors = len(writers.errors)
+        await writers.wait(lambda: len(writers.errors) > errors + 100)
+        await _all_miss_the_bucket(saver, other)
         with pytest.raises(nats.js.errors.NotFoundError):
             await jetstream.stream_info("KV_jskv")
     await client.close()

@@ -25,8 +25,8 @@ _OTHERS = [
     *["latest"] * 5,
     *["by id"] * 4,
     *["list"] * 3,
-    *["again"] * 2,
-    "other",
+    *["again"] * 3,
+    *["other"] * 3,
 ]
 CALLS = {
     "all": [*_OTHERS, "prune", "delete_thread", "delete_runs"],
