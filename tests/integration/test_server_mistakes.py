@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jskv_saver import LocalServer
+from jskv_saver._server_process import find_binary
 from jskv_saver.errors import InvalidRequestError, StoreUnavailableError
 
 
@@ -37,6 +40,26 @@ def test_without_any_program_the_remedy_is_named(
     monkeypatch.setattr("importlib.metadata.files", lambda _: None)
     with pytest.raises(InvalidRequestError, match=r"jskv-saver\[server\]"):
         LocalServer().start()
+
+
+def test_without_the_wheel_the_path_is_searched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "nats-server").symlink_to(find_binary(None))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.metadata.files", lambda _: None)
+    with LocalServer() as server:
+        program = Path(f"/proc/{server.pid}/cmdline").read_text().split("\0")[0]
+        assert program == str(tmp_path / "nats-server")
+
+
+def test_a_server_whose_keeper_is_gone_cannot_start_again() -> None:
+    with LocalServer() as server:
+        os.kill(os.getsid(server.pid), signal.SIGKILL)
+        with pytest.raises(StoreUnavailableError, match="keeps nats-server has died"):
+            server.start()
+        # Nothing of it is left, so that the next start makes all anew.
+        assert server.start().log
 
 
 def test_a_program_that_cannot_run_is_reported(tmp_path: Path) -> None:
