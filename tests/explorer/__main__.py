@@ -13,7 +13,7 @@ import sys
 
 import pytest
 from tests.explorer.mutants import MUTANTS
-from tests.explorer.scenarios import SCENARIOS, TINY
+from tests.explorer.scenarios import PAIRS, SCENARIOS, TINY
 from tests.explorer.search import Found, Search
 
 
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("trace", nargs="*")
     parser.add_argument("--mutant", choices=MUTANTS)
     given = parser.parse_args()
-    scenarios = {**SCENARIOS, **TINY}
+    scenarios = {**SCENARIOS, **PAIRS, **TINY}
     if given.scenario not in scenarios:
         sys.stdout.write("\n".join(scenarios) + "\n")
         return 2

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.explorer.messages import Call, Message
 
+from jskv_saver.checkpoint.layout import RECORDS, decode_epoch, is_epoch
 from jskv_saver.document.model import Document, Page, Path, path_of
 from jskv_saver.errors import JskvError
 
@@ -21,11 +22,30 @@ def digest(content: Any) -> bytes:
     return blake2b(marshal.dumps(content, 1), digest_size=16).digest()
 
 
-def named(collection: str, document: Document) -> tuple[str, Path, bytes]:
+def named(collection: str, document: Document) -> Named:
     """A document without its version."""
-    content = repr(sorted(document.data.items())).encode()
-    digest = blake2b(content, digest_size=8).digest()
-    return collection, path_of(document.id), digest
+    content: object = sorted(document.data.items())
+    if _is_epoch(collection, document):
+        epoch = decode_epoch(document)
+        content = epoch.known, sorted(epoch.dead)
+    return collection, path_of(document.id), digest_of(content)
+
+
+def mentioned(collection: str, document: Document) -> tuple[int, ...]:
+    """The version of a document, and those that it mentions."""
+    if not _is_epoch(collection, document):
+        return (document.version,)
+    dead = decode_epoch(document).dead
+    return (document.version, *(dead[id] for id in sorted(dead)))
+
+
+def digest_of(content: object) -> bytes:
+    """A short name of some content."""
+    return blake2b(repr(content).encode(), digest_size=8).digest()
+
+
+def _is_epoch(collection: str, document: Document) -> bool:
+    return collection == RECORDS and is_epoch(document)
 
 
 def documents_of(answer: Any, message: Message) -> list[tuple[str, Document]]:
@@ -50,7 +70,7 @@ def noted(
     if error is not None:
         return type(error).__name__, ()
     found = documents_of(answer, message)
-    versions = tuple(document.version for _, document in found)
+    versions = tuple(v for each in found for v in mentioned(*each))
     if found or isinstance(answer, Page | Mapping):
         return [named(*each) for each in found], versions
     return [list(path_of(id)) for id in answer or ()], versions

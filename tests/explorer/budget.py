@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 
+from tests.explorer.scenarios import PAIRS, SCENARIOS
+
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
 """Whether this is `make soak`."""
-SHARE = 0.6
-"""Seconds of schedules by chance for each scenario, in every run."""
-SMALL = ("lost-writes", "first-writes")
-"""Scenarios of which every run explores all schedules."""
+SHARE = 60 if SOAK else 0.5
+"""Seconds of schedules by chance for each scenario."""
+RECOVERY = 1 if SOAK else 4
+"""Of every how many states of these it is looked at what is left if all die."""
+COMPLETE = list({**PAIRS, **SCENARIOS}) if SOAK else ["lost-writes", "first-writes"]
+"""Scenarios of which all schedules are tried."""
+REPLAYS = 100 if SOAK else 2
+"""Schedules of each scenario that are replayed on the JetStream store."""

@@ -139,10 +139,7 @@ async def _check_latest(
     alive = {
         record.id
         for record in records
-        if not any(
-            record.id in epoch.dead and record.version < epoch.version
-            for epoch in epochs
-        )
+        if not any(record.version <= epoch.dead.get(record.id, -1) for epoch in epochs)
     }
     latest = await saver.aget_tuple(at())
     expected = [row for row in rows if id_of(row) in alive][:1]
@@ -258,7 +255,7 @@ class Checker:
         states: How many different ones were looked at.
     """
 
-    def __init__(self, table: Table, recovery: bool) -> None:
+    def __init__(self, table: Table, recovery: int) -> None:
         self._table = table
         self._recovery = recovery
         self._seen: set[bytes] = set()
@@ -274,5 +271,5 @@ class Checker:
         self._seen.add(readable)
         self._table.nonces.actor = "9"
         self._table.loop.finish(check_state(game.store, game.ledger))
-        if self._recovery:
+        if self._recovery and readable[0] % self._recovery == 0:
             self._table.loop.finish(check_recovery(game))

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.explorer.actors import Actor, Gate, record_versions
-from tests.explorer.answers import Named, digest, documents_of, named, noted, run_now
+from tests.explorer.answers import (
+    Named,
+    digest,
+    digest_of,
+    documents_of,
+    mentioned,
+    named,
+    noted,
+    run_now,
+)
 from tests.explorer.gates import GatedStore
 from tests.explorer.messages import Message
 from tests.explorer.table import Table, copy_ledger, copy_store, note_stored
@@ -58,6 +67,7 @@ class Game:
         self.log: list[str] = []
         self.steps: list[Step] = []
         self.digests: dict[int, Named] = {}
+        self.mentions: dict[int, tuple[int, ...]] = {}
         self._late: list[Message] = []
         self._losses = table.scenario.losses
         table.nonces.drawn.clear()
@@ -170,6 +180,7 @@ class Game:
 
     def _note(self, collection: str, document: Document) -> None:
         self.digests[document.version] = named(collection, document)
+        self.mentions[document.version] = mentioned(collection, document)
 
     def _noted(
         self, answer: Any, error: BaseException | None, message: Message
@@ -180,8 +191,11 @@ class Game:
         for collection, document in found:
             if document.version not in self.digests:
                 self._note(collection, document)
-        versions = tuple(document.version for _, document in found)
-        return [self.digests[version] for version in versions], versions
+        versions = [document.version for _, document in found]
+        return (
+            [self.digests[version] for version in versions],
+            tuple(each for version in versions for each in self.mentions[version]),
+        )
 
     def store_key(self) -> tuple[Any, list[int]]:
         """What is stored, without its versions, and these, in the same order."""
@@ -191,7 +205,7 @@ class Game:
             for path in collection._paths:
                 version = collection.documents[path].version
                 live.append((name, path, self.digests[version][2]))
-                versions.append(version)
+                versions += self.mentions[version]
         return live, versions
 
     def _relabelled(self, versions: list[int]) -> list[Any]:
@@ -250,7 +264,7 @@ class Game:
                     versions += seen
             held.append([gate.message.text for gate in actor.gates])
         for message in self._late:
-            held.append(message.text)
+            held += [message.text, digest_of(message.data)]
             versions += message.conditions
         held.append(self._losses)
         return digest((readable, live, held, self._relabelled(versions))), readable

@@ -71,7 +71,7 @@ class GatedStore(MemoryDocumentStore):
     def _put_message(
         self, namespace: str, write: Write, rest: tuple[Message, ...]
     ) -> Message:
-        collection, id, _, condition = write
+        collection, id, data, condition = write
         reads: tuple[Area, ...] = ()
         conditions: tuple[int, ...] = ()
         if isinstance(condition, int):
@@ -86,6 +86,7 @@ class GatedStore(MemoryDocumentStore):
             reads=reads,
             puts=(area(collection, id),),
             conditions=conditions,
+            data=sorted(data.items()),
             rest=rest,
         )
 

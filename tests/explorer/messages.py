@@ -58,6 +58,7 @@ class Message:
         purges: What it removes.
         call: Does it.
         conditions: The versions that it names.
+        data: What it stores there.
         rest: Of a batch: the messages that follow, which are on their way as well.
     """
 
@@ -67,6 +68,7 @@ class Message:
     puts: tuple[Area, ...] = ()
     purges: tuple[Area, ...] = ()
     conditions: tuple[int, ...] = ()
+    data: Any = None
     rest: tuple[Message, ...] = ()
 
     @property

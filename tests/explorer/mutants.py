@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -147,9 +148,12 @@ def no_epoch(patch: pytest.MonkeyPatch) -> None:
 def names_not_read_again(patch: pytest.MonkeyPatch) -> None:
     """What was put between the choice and the epoch spares nobody."""
     records = Pruner._records
+    last: dict[int, Any] = {}
 
     async def once(self: Pruner, scope: Any, at_hand: Any = None) -> Any:
-        return at_hand if at_hand is not None else await records(self, scope)
+        if at_hand is None:
+            last[id(self)] = await records(self, scope)
+        return last[id(self)]
 
     patch.setattr(Pruner, "_records", once)
 
@@ -180,11 +184,23 @@ def dead_by_their_id_alone(patch: pytest.MonkeyPatch) -> None:
 
     async def with_the_last(self: Pruner, scope: Any, dead: Any, before: int) -> int:
         _, epoch = await self._partition.records(scope, (), epoch=True)
-        return await announce(
-            self, scope, {*dead, *(epoch.dead if epoch else ())}, before
-        )
+        named = dict(epoch.dead) if epoch else {}
+        return await announce(self, scope, {**_records_of(named), **dead}, before)
 
     patch.setattr(Pruner, "_announce", with_the_last)
+
+
+def _records_of(dead: Mapping[str, int]) -> dict[str, Any]:
+    return {id: SimpleNamespace(version=version) for id, version in dead.items()}
+
+
+def dead_by_their_age(patch: pytest.MonkeyPatch) -> None:
+    """What an epoch names, and is older: as it was before the explorer was there."""
+    patch.setattr(
+        Epoch,
+        "kills",
+        lambda self, record: record.id in self.dead and record.version < self.version,
+    )
 
 
 def records_purged_at_any_age(patch: pytest.MonkeyPatch) -> None:
@@ -246,6 +262,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
     "names not read again": (names_not_read_again, "delta-prune"),
     "survivors read before the epoch": (survivors_read_before_the_epoch, "two-prune"),
     "dead by their id alone": (dead_by_their_id_alone, "again-repair"),
+    "dead by their age": (dead_by_their_age, "again-twice"),
     "records purged at any age": (records_purged_at_any_age, "again-runs"),
     "writes purged at any age": (writes_purged_at_any_age, "again-runs"),
     "large writes not looked after": (large_writes_not_looked_after, "writes-delete"),

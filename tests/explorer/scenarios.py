@@ -6,6 +6,9 @@ small, and every value so large that it is kept in parts.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 from tests.explorer.actors import LARGE, Actor, Script
 from tests.explorer.table import Scenario
 
@@ -127,6 +130,10 @@ async def put_again(actor: Actor) -> None:
     await actor.put("6", "2", delta=True)
 
 
+async def second_life(actor: Actor) -> None:
+    await actor.put("2", "1", run_id="r2")
+
+
 async def put_again_large(actor: Actor) -> None:
     await actor.write("2", "t1", LARGE)
     await actor.put("2", "1", run_id="r2")
@@ -214,6 +221,7 @@ ALL = [
         {"A": put_again, "B": fork_higher, "P": delete_r2},
         may_raise=GONE,
     ),
+    scenario("again-twice", pair, {"A": second_life, "P": delete_r2, "R": prune}),
     scenario("again-large", pair, {"A": put_again_large, "P": delete_r2, "R": prune}),
     scenario(
         "two-removals", pair, {"A": continue_and_write, "P": prune, "Q": delete_r2}
@@ -257,6 +265,20 @@ ALL = [
     ),
 ]
 SCENARIOS = {each.name: each for each in ALL}
+PAIRS = {
+    each.name: each
+    for whole in ALL
+    for letters in combinations(whole.actors, 2)
+    for each in [
+        replace(
+            whole,
+            name=f"{whole.name}:{''.join(letters)}",
+            actors={letter: whole.actors[letter] for letter in letters},
+        )
+    ]
+    if len(whole.actors) > 2
+}
+"""Of each scenario of three any two: few enough schedules to try them all."""
 
 
 # -- so small that all orders of their messages can be tried ---------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from time import perf_counter
 
 from tests.explorer.checks import Checker
@@ -87,7 +88,8 @@ class Search:
     Args:
         scenario: Which.
         check: Whether the invariants are checked.
-        recovery: Whether it is checked as well what is left if all die.
+        recovery: Of every how many states it is checked as well what is left if
+            all die there; 0: of none.
         reduced: Whether states that were met before end a schedule, and whether of
             two messages that commute only one order is tried.
     """
@@ -97,7 +99,7 @@ class Search:
         scenario: Scenario,
         *,
         check: bool = True,
-        recovery: bool = True,
+        recovery: int = 1,
         reduced: bool = True,
     ) -> None:
         self.scenario = scenario
@@ -113,14 +115,15 @@ class Search:
         """The states that were met."""
         return set(self._asleep)
 
-    def everything(self, most: int | None = None) -> Report:
-        """All schedules, up to a number of them."""
+    def everything(self, most: int | None = None, seconds: float = inf) -> Report:
+        """All schedules, up to a number of them, or for a while."""
         with Table(self.scenario) as table:
             checker = Checker(table, self._recovery)
             todo: list[tuple[tuple[str, ...], frozenset[str]]] = [((), frozenset())]
 
             def explore() -> None:
-                while todo and (most is None or self.report.runs < most):
+                end = perf_counter() + seconds
+                while todo and self.report.runs != most and perf_counter() < end:
                     # Deepest first: little is remembered.
                     self._one(table, checker, *todo.pop(), todo)
 
@@ -151,14 +154,22 @@ class Search:
             checker = Checker(table, self._recovery)
             return [self._play(table, checker, choose) for _ in range(number)]
 
-    def replay(self, trace: Sequence[str]) -> Game:
-        """One schedule; what it does not say, the first choice does."""
+    def replay(self, trace: Sequence[str], *, exact: bool = True) -> Game:
+        """One schedule; what it does not say, the first choice does.
 
-        def choose(choices: Sequence[str], at: int) -> str:
-            if at >= len(trace):
-                return choices[0]
-            assert trace[at] in choices, f"{trace[at]} is not among {choices}"
-            return trace[at]
+        Args:
+            trace: The choices.
+            exact: Whether each of them has to be possible in its turn.
+        """
+        rest = list(trace)
+
+        def choose(choices: Sequence[str], _: int) -> str:
+            while rest:
+                choice = rest.pop(0)
+                if choice in choices:
+                    return choice
+                assert not exact, f"{choice} is not among {choices}"
+            return choices[0]
 
         with Table(self.scenario) as table:
             return self._play(table, Checker(table, self._recovery), choose)

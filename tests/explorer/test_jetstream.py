@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.explorer.budget import SOAK
+from tests.explorer.budget import REPLAYS
 from tests.explorer.game import Game
 from tests.explorer.replays import Different, Replay
 from tests.explorer.scenarios import SCENARIOS
@@ -22,7 +22,6 @@ AGAIN_BEFORE_THE_PURGE = "P P P P P P A A A A A A A A A A"
 """2 is put again after an epoch has named it, and before its record is purged."""
 BOTH_AT_ONCE = "A A A B B B A B A B"
 """Both writers have read the head before one of them puts."""
-SCHEDULES = 100 if SOAK else 2
 
 
 @pytest.fixture
@@ -36,8 +35,8 @@ async def store(nats_url: str, bucket: str) -> AsyncIterator[JetStreamDocumentSt
 @pytest.fixture(params=SCENARIOS)
 def games(request: pytest.FixtureRequest) -> list[Game]:
     """Some schedules, played on the memory store. No loop runs yet."""
-    search = Search(SCENARIOS[request.param], recovery=False)
-    return search.games(random.randrange(2**32), SCHEDULES)
+    search = Search(SCENARIOS[request.param], recovery=0)
+    return search.games(random.randrange(2**32), REPLAYS)
 
 
 async def test_the_real_store_answers_as_the_model(
