@@ -322,6 +322,6 @@ async def test_a_listing_beside_writers_is_always_whole(
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(write())
-        for _ in range(100):
+        for _ in range(200):
             assert await ids(saver, at(thread="quiet")) == numbered(40)[::-1]
         done.set()
