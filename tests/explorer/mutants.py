@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -163,7 +163,7 @@ def survivors_read_before_the_epoch(patch: pytest.MonkeyPatch) -> None:
     records, announce = Pruner._records, Pruner._announce
     before: dict[int, Any] = {}
 
-    async def read_first(self: Pruner, scope: Any, dead: Iterable[str], v: int) -> int:
+    async def read_first(self: Pruner, scope: Any, dead: Any, v: int) -> int:
         before[id(self)] = await records(self, scope)
         return await announce(self, scope, dead, v)
 
