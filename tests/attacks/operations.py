@@ -115,19 +115,16 @@ async def settle(saver: DocumentCheckpointSaver, thread: str) -> None:
     )
 
 
-async def state(saver: DocumentCheckpointSaver, thread: str) -> State:
-    """A thread and its copy as they are read, listed and one by one.
-
-    What a call has sent before it was stopped may arrive meanwhile: then it is read
-    again.
-    """
-    before = await _read_state(saver, thread)
-    while (now := await _read_state(saver, thread)) != before:
+async def settled_state(saver: DocumentCheckpointSaver, thread: str) -> State:
+    """The state when what a call sent before it was stopped has arrived."""
+    before = await state(saver, thread)
+    while (now := await state(saver, thread)) != before:
         before = now
     return now
 
 
-async def _read_state(saver: DocumentCheckpointSaver, thread: str) -> State:
+async def state(saver: DocumentCheckpointSaver, thread: str) -> State:
+    """A thread and its copy as they are read, listed and one by one."""
     rows: dict[tuple[str, str, str], Row] = {}
     latest: dict[tuple[str, str], str] = {}
     for suffix in ("", COPY):

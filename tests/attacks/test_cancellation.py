@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 from tests.attacks.indexes import check_threads
-from tests.attacks.operations import COPY, LARGE, OPERATIONS, spill_early, state
+from tests.attacks.operations import (
+    COPY,
+    LARGE,
+    OPERATIONS,
+    settled_state,
+    spill_early,
+    state,
+)
 from tests.attacks.stepping import cancelled_at, only
 from tests.attacks.suspending import Suspending
 from tests.checkpoint.saving import OpenSaver, at, ids, put, values
@@ -99,7 +106,7 @@ async def test_a_cancelled_operation_is_done_or_not_and_can_be_repeated(
         )
         assert await beside == {"x": 1}
         await _nothing_is_left(saver, tasks | {beside})
-        assert operation.allows(await state(other, thread), before, after)
+        assert operation.allows(await settled_state(other, thread), before, after)
         await put(saver, f"2{suspension:03}", {"x": 1}, thread="beside")
         assert await operation.call(saver, thread) == want
         assert await state(other, thread) == after

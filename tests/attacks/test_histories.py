@@ -25,7 +25,7 @@ from tests.soak import SOAK
 
 from jskv_saver import JetStreamSaver, LocalServer
 
-SECONDS = 120.0 if SOAK else 5.0
+SECONDS = 120.0 if SOAK else 4.0
 SEEDS = range(5) if SOAK else range(1)
 SKEWS = (0.0, 5.0, -3.0, 0.001)
 WORK = "tests.attacks.worker:work"

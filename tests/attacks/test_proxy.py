@@ -14,7 +14,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 from tests.attacks.indexes import check_threads
-from tests.attacks.operations import COPY, OPERATIONS, settle, state
+from tests.attacks.operations import COPY, OPERATIONS, settle, settled_state, state
 from tests.attacks.proxy import Direction, Proxy, proxy_to
 from tests.checkpoint.saving import at, listed, put, values
 
@@ -122,7 +122,7 @@ async def test_a_cut_at_any_piece_leaves_a_defined_answer(
         # What has no answer is not sent once more, however it is stored.
         assert _most_often_sent(proxy) <= often
         proxy.heal()
-        now = await state(near, thread)
+        now = await settled_state(near, thread)
         # What was acknowledged is there; what was not is so wholly or not at all.
         assert now == after if done else operation.allows(now, before, after)
         assert await stored.count() - start <= most
