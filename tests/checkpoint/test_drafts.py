@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tests.checkpoint.saving import at, checkpoint, meta
 
@@ -22,11 +24,15 @@ from jskv_saver.checkpoint.drafts import (
 )
 from jskv_saver.checkpoint.increments import Run
 from jskv_saver.checkpoint.layout import (
-    Entry,
     Record,
-    Typed,
     decode_record,
     encode_record,
+)
+from jskv_saver.checkpoint.values import (
+    KNOWN,
+    Entry,
+    Typed,
+    greatest,
     join,
 )
 from jskv_saver.document.model import Document
@@ -81,7 +87,7 @@ def test_any_history_is_rebuilt(
 ) -> None:
     parts: dict[bytes, bytes] = {}
     bases: list[Base] = []
-    known = ""
+    known: tuple[str, ...] = ()
     versions: dict[str, Any] = {}
     for n, state in enumerate(states):
         base = data.draw(st.sampled_from([None, *bases]))
@@ -107,7 +113,7 @@ def test_any_history_is_rebuilt(
         for channel, typed in laid.values.items():
             assert typed == found[channel]
         assert found.keys() == state.keys()
-        assert record.known == max(known, record.id)
+        assert record.known == greatest(known, record.id)
         known = record.known
         bases.append(laid)
 
@@ -123,20 +129,20 @@ def test_a_record_is_read_as_it_was_written() -> None:
         source="update",
         counters_since_delta_snapshot={"delta": (1, 2), "large": (3, 4)},
     )
-    laid, parts = lay_out(wanted, None, "9", PART_SIZE)
+    laid, parts = lay_out(wanted, None, ("9", "3"), PART_SIZE)
     record = stored(laid.record)
 
     assert record.parent == "4"
-    assert record.known == "9"
+    assert record.known == ("9", "5", "3")
     assert record.run == "run é"
-    assert record.deltas == ("delta",)
+    assert record.deltas == {"delta": 2}
     assert record.versions == {"small": 1, "large": 2.5, "no value": f"{3:032}.5"}
     assert value_bytes(record, parts) == wanted.values
 
 
 def test_small_values_are_in_the_record_and_large_ones_in_parts() -> None:
     state = {"small": "s" * (INLINE - 9), "large": "l" * INLINE}
-    laid, parts = lay_out(draft("1", state, {}, {}), None, "", PART_SIZE)
+    laid, parts = lay_out(draft("1", state, {}, {}), None, (), PART_SIZE)
 
     assert [run.part for run in laid.record.channels["small"].runs] == [b""]
     assert laid.record.channels["large"].runs[0].part in parts
@@ -145,7 +151,7 @@ def test_small_values_are_in_the_record_and_large_ones_in_parts() -> None:
 
 def test_many_small_values_do_not_swell_the_record() -> None:
     state = {f"c{n}": "s" * 400 for n in range(1000)}
-    laid, parts = lay_out(draft("1", state, {}, {}), None, "", PART_SIZE)
+    laid, parts = lay_out(draft("1", state, {}, {}), None, (), PART_SIZE)
 
     assert len(laid.record.inline) < 2000
     assert sum(map(len, parts.values())) < 1000 * 410
@@ -157,7 +163,7 @@ def test_values_in_too_many_pieces_are_stored_anew() -> None:
     names = [f"c{n}" for n in range(20)]
     state = dict.fromkeys(names, "x" * 2000)
     versions = dict.fromkeys(names, 1)
-    first, parts = lay_out(draft("1", state, versions, {}), None, "", PART_SIZE)
+    first, parts = lay_out(draft("1", state, versions, {}), None, (), PART_SIZE)
     scattered = {
         name: Entry(
             entry.kind,
@@ -171,7 +177,26 @@ def test_values_in_too_many_pieces_are_stored_anew() -> None:
     record = first.record._replace(channels=scattered)
     assert value_bytes(record, parts) == dict(first.values)
     child = draft("2", state, versions, {}, parent="1")
-    laid, fresh = lay_out(child, Base(record, first.values), "", PART_SIZE)
+    laid, fresh = lay_out(child, Base(record, first.values), (), PART_SIZE)
 
     assert len(encode_record(laid.record)["l"]) < PART_SIZE
     assert value_bytes(laid.record, fresh) == child.values
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [str(uuid6(clock_seq=n)) for n in range(30)],
+        [f"{n:03}" for n in range(30)],
+        [f"{(n * 7) % 30:03}" for n in range(30)],
+        [str(uuid6()), "x", str(uuid6()).upper(), "0" * 36, "é" * 12],
+        ["11111111-1111-1111-1111-11111111111" + c for c in "0aA"],
+    ],
+)
+def test_the_greatest_ids_are_known_whatever_they_are(ids: list[str]) -> None:
+    known: tuple[str, ...] = ()
+    for n, id in enumerate(ids):
+        laid, _ = lay_out(draft(id, {}, {}, {}), None, known, PART_SIZE)
+        known = stored(laid.record).known
+        assert known == tuple(sorted(ids[: n + 1], reverse=True)[:KNOWN])
+        assert stored(stored(laid.record)).known == known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 from typing import Any
 
 import pytest
@@ -325,3 +326,28 @@ async def test_a_listing_beside_writers_is_always_whole(
         for _ in range(200):
             assert await ids(saver, at(thread="quiet")) == numbered(40)[::-1]
         done.set()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_short_listing_is_the_beginning_of_the_long_one(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver, seed: int
+) -> None:
+    """Also after puts out of order, removals, and records that are gone by hand."""
+    dice = random.Random(seed)
+    for turn in range(12):
+        for _ in range(dice.randrange(1, 8)):
+            id = f"{dice.randrange(1000):04}"
+            await put(dice.choice((saver, other)), id, run_id=id[-1], thread="t")
+        if turn % 4 == 3:
+            await other.adelete_for_runs([str(dice.randrange(10))])
+        if turn == 5:
+            await saver.aprune(["t"])
+        if turn == 9:
+            (newest, *_) = await ids(other, at())
+            path = ("default", "t", "", newest)
+            await other.store.delete("default", "cp", path)
+        whole = await ids(dice.choice((saver, other)), at())
+        assert whole == sorted(whole, reverse=True)
+        for limit in (1, dice.randrange(2, 12), 12, 13):
+            for each in (saver, other):
+                assert await ids(each, at(), limit=limit) == whole[:limit]

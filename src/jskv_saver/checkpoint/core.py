@@ -34,13 +34,18 @@ from jskv_saver.checkpoint.config import (
 from jskv_saver.checkpoint.copier import copy_thread
 from jskv_saver.checkpoint.drafts import Draft, draft_of
 from jskv_saver.checkpoint.history import ChannelHistory, channel_histories
-from jskv_saver.checkpoint.layout import Scope, Typed
+from jskv_saver.checkpoint.layout import (
+    Scope,
+)
 from jskv_saver.checkpoint.listing import Listing
 from jskv_saver.checkpoint.matching import matches
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.checkpoint.reader import Loaded, Reader
 from jskv_saver.checkpoint.tuples import tuple_of
+from jskv_saver.checkpoint.values import (
+    Typed,
+)
 from jskv_saver.checkpoint.writer import ConflictPolicy, Writer
 from jskv_saver.checkpoint.writes import PendingWrite, serialise_writes
 from jskv_saver.document.names import check_namespace
@@ -254,7 +259,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         head = await self._partition.read_head(scope)
         loaded = await self._reader.by_id(scope, ref.id)
         if loaded is not None and head.known:
-            self._partition.heads.met(scope, ref.id, head.known)
+            self._partition.heads.met(scope, ref.id, head.known[0])
         return loaded
 
     def _listing(

@@ -17,13 +17,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from jskv_saver.checkpoint.config import CheckpointRef, parse_id, parse_text
 from jskv_saver.checkpoint.increments import Fresh, Run, plan
 from jskv_saver.checkpoint.layout import (
-    Entry,
     Record,
     Scope,
-    Typed,
     digest_of,
-    join,
 )
+from jskv_saver.checkpoint.values import Entry, Typed, greatest, join
 from jskv_saver.errors import InvalidRequestError
 
 INLINE = 512
@@ -33,6 +31,7 @@ INLINE_RECORD = 32_768
 INLINE_TOTAL = 131_072
 """Bytes above which a record keeps no channel value in itself."""
 
+_MOST_STEPS = 1 << 31
 _BYTES_PER_RUN = 40
 """What a run costs in the record that names it, at most about."""
 _APART = frozenset(("id", "channel_values", "channel_versions"))
@@ -66,7 +65,7 @@ class Draft(NamedTuple):
         parent: The id of its parent, or None.
         run: The run that writes it, or None.
         source: Of its metadata: `loop`, `input`, `update`, `fork`, or None.
-        deltas: Channels whose value only the history holds.
+        deltas: Channels whose value only the history holds, as in a record.
         format: The checkpoint's own format, its `v`.
         skeleton: The checkpoint without its id, channel values and versions.
         metadata: Its metadata, the config's merged in.
@@ -81,7 +80,7 @@ class Draft(NamedTuple):
     parent: str | None
     run: str | None
     source: str | None
-    deltas: tuple[str, ...]
+    deltas: Mapping[str, int]
     format: int
     skeleton: Typed
     metadata: Typed
@@ -138,7 +137,9 @@ def draft_of(
     merged = get_checkpoint_metadata(config, metadata)
     run, source = merged.get("run_id"), merged.get("source")
     values = checkpoint.get("channel_values") or {}
-    counters = merged.get("counters_since_delta_snapshot") or {}
+    counters = merged.get("counters_since_delta_snapshot")
+    if not isinstance(counters, Mapping):
+        counters = {}
     at_hand = base(scope, ref.id) if ref.id else None
     known = at_hand.values if at_hand else {}
     known_versions = at_hand.record.versions if at_hand else {}
@@ -160,7 +161,11 @@ def draft_of(
         parent=ref.id,
         run=_run_id(run),
         source=source if isinstance(source, str) else None,
-        deltas=tuple(sorted(name for name in counters if name not in values)),
+        deltas={
+            name: _steps(counter)
+            for name, counter in counters.items()
+            if name not in values
+        },
         format=checkpoint.get("v", 1),
         skeleton=Typed(*dumps(skeleton)),
         metadata=Typed(*dumps(merged)),
@@ -178,6 +183,15 @@ def _versions(versions: ChannelVersions) -> ChannelVersions:
                 f"{type(version).__name__}"
             )
     return dict(versions)
+
+
+def _steps(counter: object) -> int:
+    """The supersteps in `(updates, supersteps)`; 0 where it is something else."""
+    if isinstance(counter, tuple | list) and len(counter) == 2:
+        steps = counter[1]
+        if type(steps) is int and 0 <= steps < _MOST_STEPS:
+            return steps
+    return 0
 
 
 def _run_id(run: object) -> str | None:
@@ -237,14 +251,14 @@ class _Packer:
 
 
 def lay_out(
-    draft: Draft, base: Base | None, known: str, part_size: int
+    draft: Draft, base: Base | None, known: tuple[str, ...], part_size: int
 ) -> tuple[Base, dict[bytes, bytes]]:
     """Decide how a checkpoint is stored.
 
     Args:
         draft: The checkpoint.
         base: Its parent, whose parts are known to be stored; None: store in full.
-        known: The greatest id of the namespace; empty: there is none.
+        known: The greatest ids of the namespace, greatest first.
         part_size: The greatest size of a part, in bytes.
 
     Returns:
@@ -304,7 +318,7 @@ def lay_out(
     record = Record(
         id=draft.id,
         parent=draft.parent,
-        known=max(known, draft.id),
+        others=tuple([id for id in greatest(known, draft.id) if id != draft.id]),
         run=draft.run,
         deltas=draft.deltas,
         format=draft.format,

@@ -10,12 +10,13 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from jskv_saver.checkpoint.drafts import Base
-from jskv_saver.checkpoint.layout import EPOCH, Scope
+from jskv_saver.checkpoint.layout import Scope
 
 MAX_SCOPES = 1024
 """Checkpoint namespaces that are remembered."""
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of values that are remembered."""
+_NAME_BYTES = 96
 MAX_SEEN = 4096
 """Checkpoints of which it is remembered what the head was when they were met."""
 
@@ -25,20 +26,24 @@ class Head(NamedTuple):
 
     Attributes:
         fence: The version of its newest message; 0: there is none.
-        known: The greatest id; empty: no checkpoint exists.
+        known: The greatest ids, greatest first; empty: no checkpoint exists.
         base: The checkpoint that this process last wrote or read here, or None.
         runs: Runs whose index entry is known to be stored.
+        names: All ids, ascending, and maybe some that were removed; None: not known.
+            Whoever holds it must take what he needs before he awaits.
     """
 
     fence: int
-    known: str = EPOCH
+    known: tuple[str, ...] = ()
     base: Base | None = None
     runs: frozenset[str] = frozenset()
+    names: list[str] | None = None
 
     @property
     def size(self) -> int:
         """Bytes that it holds in memory, about."""
-        return self.base.size if self.base else 0
+        names = _NAME_BYTES * len(self.names) if self.names else 0
+        return names + (self.base.size if self.base else 0)
 
 
 class Heads:
@@ -66,7 +71,7 @@ class Heads:
         self.forget(scope)
         size = head.size
         if size > MAX_BYTES:
-            head, size = Head(head.fence, head.known, None, head.runs), 0
+            head, size = head._replace(base=None, names=None), 0
         self._heads[scope] = head, size
         self._bytes += size
         while len(self._heads) > MAX_SCOPES or self._bytes > MAX_BYTES:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from jskv_saver.checkpoint.layout import RECORDS, Record, Scope, Typed, key_of
+from jskv_saver.checkpoint.layout import (
+    RECORDS,
+    Record,
+    Scope,
+    key_of,
+)
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.reader import Reader
+from jskv_saver.checkpoint.values import (
+    Typed,
+)
 from jskv_saver.checkpoint.writes import PendingWrite
 from jskv_saver.document.model import Path
 from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError

@@ -8,23 +8,31 @@
     th  agent, thread, ns                    index: this thread has this namespace
     rn  agent, thread, run, ns               index: this run wrote here
 
-A record is a document of three byte fields: `l` its layout as MessagePack, `d` the
-digests of the parts that it refers to, 16 bytes each, and `b` its own inline bytes.
+A record is a document of byte fields: `l` its layout as MessagePack, `k` the greatest
+ids known beside its own and `d` the digests of the parts that it refers to, 16 bytes
+each, and `b` its own inline bytes.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import ormsgpack
 from langgraph.checkpoint.base import ChannelVersions
 
-from jskv_saver.checkpoint.increments import Run
+from jskv_saver.checkpoint.values import (
+    Entries,
+    Entry,
+    bytes_of,
+    greatest,
+    pack,
+    read_entry,
+    unpack,
+    uuid_of,
+)
 from jskv_saver.document.model import ANY, Document, Path, Pattern
 from jskv_saver.errors import CorruptDocumentError
 
@@ -40,74 +48,6 @@ DIGEST: Final = 16
 """Bytes of a part's digest."""
 _SENDS_IN_CHANNEL: Final = 4
 """The checkpoint format from which on sent tasks are a channel's value."""
-
-
-class Typed(NamedTuple):
-    """A value as LangGraph's serde gives it."""
-
-    kind: str
-    content: bytes
-
-
-class Entry:
-    """Where a value of a record is: its serde type and its runs.
-
-    One that was read makes its runs when they are asked for: a listing reads many, and
-    joins them without.
-
-    Args:
-        kind: The serde type.
-        runs: The runs.
-        flat: In their place: part number, offset and length of each, in a row.
-        table: The names of the parts, by number; the record itself is the last one.
-    """
-
-    __slots__ = ("_flat", "_runs", "_table", "kind")
-
-    def __init__(
-        self,
-        kind: str,
-        runs: tuple[Run, ...] | None = None,
-        flat: Sequence[int] = (),
-        table: Sequence[bytes] = (),
-    ) -> None:
-        self.kind = kind
-        self._runs = runs
-        self._flat = flat
-        self._table = table
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Entry):
-            return NotImplemented
-        return self.kind == other.kind and self.runs == other.runs
-
-    def __hash__(self) -> int:
-        return hash((self.kind, self.runs))
-
-    def __repr__(self) -> str:
-        return f"Entry({self.kind!r}, {self.runs!r})"
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """The runs, in order."""
-        if self._runs is None:
-            self._runs = tuple([Run(*piece) for piece in self.pieces()])
-        return self._runs
-
-    def pieces(self) -> Iterable[tuple[bytes, int, int]]:
-        """The runs, in order, as plain tuples."""
-        if self._runs is not None:
-            return self._runs
-        flat, table = self._flat, self._table
-        names = [table[at] for at in flat[::3]]
-        return zip(names, flat[1::3], flat[2::3], strict=True)
-
-    @property
-    def length(self) -> int:
-        """The value's size in bytes."""
-        if self._runs is None:
-            return sum(self._flat[2::3])
-        return sum([run.length for run in self._runs])
 
 
 class Scope(NamedTuple):
@@ -154,10 +94,11 @@ class Record(NamedTuple):
     Attributes:
         id: The checkpoint id.
         parent: The id of the parent, or None.
-        known: The greatest id of the namespace when it was written: its own, or that
-            of an earlier one.
+        others: The greatest ids of the namespace when it was written, beside its own,
+            as they are stored; `known` gives them with it.
         run: The run that wrote it, or None.
-        deltas: Channels whose value only the history holds.
+        deltas: Channels whose value only the history holds, each with the number of
+            steps since a checkpoint that has it whole; 0 where that is not known.
         format: The checkpoint's own format, its `v`.
         versions: Its channel versions.
         skeleton: The checkpoint without its channel values and versions.
@@ -169,9 +110,9 @@ class Record(NamedTuple):
 
     id: str
     parent: str | None
-    known: str
+    others: tuple[str, ...] | bytes
     run: str | None
-    deltas: tuple[str, ...]
+    deltas: Mapping[str, int]
     format: int
     versions: ChannelVersions
     skeleton: Entry
@@ -179,6 +120,16 @@ class Record(NamedTuple):
     channels: Mapping[str, Entry]
     inline: bytes
     version: int = 0
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The greatest ids when it was written, greatest first, itself included."""
+        others = self.others
+        if isinstance(others, bytes):
+            others = tuple(
+                [uuid_of(others[at : at + 16]) for at in range(0, len(others), 16)]
+            )
+        return greatest(others, self.id)
 
     def entries(self) -> Iterable[Entry]:
         """All values of the record."""
@@ -198,13 +149,12 @@ class Epoch:
     """The last prune of a namespace, or its opening.
 
     Attributes:
-        known: The greatest surviving id; empty: there is none; None: look at the
-            names.
+        known: The greatest surviving ids, greatest first; None: look at the names.
         dead: Ids that are to be removed, with the versions of their records.
         version: The document's version.
     """
 
-    known: str | None
+    known: tuple[str, ...] | None
     dead: Mapping[str, int]
     version: int = 0
 
@@ -229,18 +179,26 @@ def encode_record(record: Record) -> dict[str, Any]:
             out += (at, offset, length)
         return out
 
+    names: tuple[str, ...] = ()
+    raw = record.others
+    if not isinstance(raw, bytes):
+        packed = [bytes_of(id) for id in raw]
+        if b"" in packed:
+            names, raw = raw, b""
+        else:
+            raw = b"".join(packed)
     layout = (
         record.parent,
-        None if record.known == record.id else record.known,
+        names,
         record.run,
-        record.deltas,
+        dict(record.deltas),
         record.format,
         record.versions,
         flat(record.skeleton),
         flat(record.metadata),
         {name: flat(entry) for name, entry in record.channels.items()},
     )
-    return {"l": pack(layout), "d": b"".join(table), "b": record.inline}
+    return {"l": pack(layout), "k": raw, "d": b"".join(table), "b": record.inline}
 
 
 def decode_record(document: Document) -> Record:
@@ -252,7 +210,7 @@ def decode_record(document: Document) -> Record:
     try:
         data, id = document.data, document.id[-1]
         digests = data["d"]
-        parent, known, run, deltas, format, versions, skeleton, metadata, channels = (
+        parent, names, run, deltas, format, versions, skeleton, metadata, channels = (
             unpack(data["l"])
         )
         table = [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]
@@ -261,14 +219,14 @@ def decode_record(document: Document) -> Record:
         return Record(
             id=id,
             parent=parent,
-            known=id if known is None else known,
+            others=tuple(names) or data["k"],
             run=run,
-            deltas=tuple(deltas),
+            deltas=deltas,
             format=format,
             versions=versions,
-            skeleton=_entry(skeleton, table),
-            metadata=_entry(metadata, table),
-            channels={name: _entry(flat, table) for name, flat in channels.items()},
+            skeleton=read_entry(skeleton, table),
+            metadata=read_entry(metadata, table),
+            channels=Entries(channels, table),
             inline=data["b"],
             version=document.version,
         )
@@ -279,20 +237,11 @@ def decode_record(document: Document) -> Record:
         ) from exc
 
 
-def _entry(flat: list[Any], table: list[bytes]) -> Entry:
-    kind, *places = flat
-    numbers = places[::3]
-    if numbers and not -1 <= min(numbers) <= max(numbers) < len(table) - 1:
-        raise IndexError("a value names a part that its record does not")
-    if len(places) % 3:
-        raise ValueError("a value is not where it should be")
-    return Entry(kind, None, places, table)
-
-
 def encode_epoch(
-    known: str | None, dead: Mapping[str, int] = MappingProxyType({})
+    known: Iterable[str] | None, dead: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, Any]:
     """The document of an epoch."""
+    known = None if known is None else list(known)
     return {"e": pack((known, sorted(dead.items())))}
 
 
@@ -304,7 +253,9 @@ def decode_epoch(document: Document) -> Epoch:
     """
     try:
         known, dead = unpack(document.data["e"])
-        return Epoch(known, dict(dead), document.version)
+        return Epoch(
+            None if known is None else tuple(known), dict(dead), document.version
+        )
     except (KeyError, ValueError, TypeError) as exc:
         raise CorruptDocumentError(
             f"the epoch {document.id!r} is not readable: {exc!r}",
@@ -322,48 +273,7 @@ def is_epoch(document: Document) -> bool:
     return document.id[-1] == EPOCH
 
 
-def join(entry: Entry, inline: bytes, parts: Mapping[bytes, bytes]) -> bytes:
-    """The bytes of a value, from the record's own and those of its parts.
-
-    Raises:
-        KeyError: A part is missing; its digest.
-    """
-    pieces = list(entry.pieces())
-    if len(pieces) == 1:
-        part, offset, length = pieces[0]
-        source = parts[part] if part else inline
-        if length == len(source):
-            return source
-        return source[offset : offset + length]
-    return b"".join(
-        [
-            (parts[part] if part else inline)[offset : offset + length]
-            for part, offset, length in pieces
-        ]
-    )
-
-
 def key_of(collection: str, id: object) -> str:
     """How errors name a stored document: its collection and segments."""
     path = (id,) if isinstance(id, str) else id
     return "/".join((collection, *path)) if isinstance(path, tuple) else collection
-
-
-def pack(layout: object) -> bytes:
-    """A layout as MessagePack; as JSON where it has what that cannot (surrogates)."""
-    try:
-        return ormsgpack.packb(layout)
-    except TypeError:
-        return json.dumps(layout, separators=(",", ":")).encode()
-
-
-def unpack(packed: bytes) -> Any:
-    """What `pack` was given, tuples as lists.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    # No layout is the number that begins with this byte in MessagePack.
-    if packed.startswith(b"["):
-        return json.loads(packed)
-    return ormsgpack.unpackb(packed)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jskv_saver.checkpoint.layout import Record, Scope, Typed
+from jskv_saver.checkpoint.layout import (
+    Record,
+    Scope,
+)
 from jskv_saver.checkpoint.partition import PAGE
 from jskv_saver.checkpoint.reader import Loaded, Reader
+from jskv_saver.checkpoint.values import (
+    KNOWN,
+    Typed,
+)
 from jskv_saver.document.model import Path
 
+_FEW = 32
+"""Checkpoints whose writes are looked for one by one; of more all are listed."""
 _PAGE_BYTES = 16 * 1024 * 1024
 """Bytes of values that a page holds, unless its first checkpoint has more."""
 
@@ -42,7 +51,7 @@ class Listing:
         self._left = limit
         self._accept = accept
         self._names: list[Path] | None = None
-        self._writes: dict[Path, list[Path]] = {}
+        self._writes: dict[Path, list[Path]] | None = None
         self._found: list[tuple[Scope, Record]] = []
         self._at = 0
 
@@ -51,19 +60,22 @@ class Listing:
         while self._left is None or self._left > 0:
             if not self._found and not await self._find_more():
                 return None
-            page = await self._reader.read_contents(self._cut(), self._writes)
+            page = self._cut()
+            if self._writes is None and len(page) > _FEW:
+                self._writes = await self._reader.names_of_writes(*self._where)
+            loaded = await self._reader.read_contents(page, self._writes)
             if self._left is not None:
-                self._left -= len(page)
-            if page:
-                return page
+                self._left -= len(loaded)
+            if loaded:
+                return loaded
         return None
 
     async def _find_more(self) -> bool:
         """Look for records until some match; whether there are any."""
         if self._names is None:
+            if await self._find_newest():
+                return True
             self._names = await self._reader.names(*self._where, *self._bounds)
-            if self._names:
-                self._writes = await self._reader.names_of_writes(*self._where)
         while not self._found and self._at < len(self._names):
             size = PAGE if self._accept or self._left is None else self._left
             paths = self._names[self._at : self._at + min(size, PAGE)]
@@ -73,6 +85,21 @@ class Listing:
                 records = await self._matching(records, self._accept)
             self._found = records[: self._left]
         return bool(self._found)
+
+    async def _find_newest(self) -> bool:
+        """Find the newest ones without the names of all, where that can be."""
+        thread, ns = self._where
+        if self._left is None or self._accept or self._bounds != (None, None):
+            return False
+        if thread is None or ns is None or self._left > KNOWN:
+            return False
+        names = await self._reader.newest(thread, ns, self._left)
+        records = await self._reader.read_records(names)
+        if not names or len(records) < len(names):
+            return False
+        self._found, self._names = records, names
+        self._at = len(names)
+        return True
 
     def _cut(self) -> list[tuple[Scope, Record]]:
         """As many of the records that were found as may be held at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jskv_saver.checkpoint.heads import Head, Heads
@@ -17,6 +17,9 @@ from jskv_saver.checkpoint.layout import (
     decode_record,
     is_epoch,
     key_of,
+)
+from jskv_saver.checkpoint.values import (
+    KNOWN,
 )
 from jskv_saver.document.model import Document, DocumentId, Path, path_of
 from jskv_saver.document.port import DocumentStore
@@ -48,7 +51,10 @@ class Partition:
 
     async def read_head(self, scope: Scope) -> Head:
         """The state of a namespace, read anew."""
-        last = await self.last_message(scope)
+        return await self.head_at(scope, await self.last_message(scope))
+
+    async def head_at(self, scope: Scope, last: Document | None) -> Head:
+        """The state of a namespace whose newest document is `last`."""
         if last is None:
             return Head(0)
         if is_epoch(last):
@@ -57,8 +63,8 @@ class Partition:
         runs = frozenset((record.run,) if record.run else ())
         return Head(last.version, record.known, None, runs)
 
-    async def known_of(self, scope: Scope, epoch: Epoch) -> str:
-        """The greatest id when an epoch is the newest document.
+    async def known_of(self, scope: Scope, epoch: Epoch) -> tuple[str, ...]:
+        """The greatest ids when an epoch is the newest document.
 
         The dead may still be there. One that was put again just before the epoch is
         not dead.
@@ -66,14 +72,18 @@ class Partition:
         if epoch.known is not None:
             return epoch.known
         names = await self.names(scope)
-        alive = max(set(names) - epoch.dead.keys(), default=EPOCH)
-        doubtful = [id for id in reversed(names) if id in epoch.dead and id > alive]
+        alive = [id for id in names if id not in epoch.dead]
+        floor = alive[-KNOWN] if len(alive) >= KNOWN else EPOCH
+        doubtful = [id for id in reversed(names) if id in epoch.dead and id > floor]
         for at in range(0, len(doubtful), PAGE):
-            records, _ = await self.records(scope, doubtful[at : at + PAGE])
+            page = doubtful[at : at + PAGE]
+            records, _ = await self.records(scope, page)
             again = [id for id, each in records.items() if not epoch.kills(each)]
-            if again:
-                return max(again)
-        return alive
+            if again or (alive and page[-1] < alive[-1]):
+                # The greatest one is among these.
+                alive = sorted([*alive, *again])
+                break
+        return tuple(reversed(alive[-KNOWN:]))
 
     async def epoch_version(self, scope: Scope) -> int:
         """The version of the epoch of a namespace, never a stale one; 0: none."""
@@ -87,6 +97,22 @@ class Partition:
         """The ids of the checkpoints of a namespace, ascending."""
         found = await self.store.ids(self.namespace, RECORDS, within=scope.prefix)
         return [id[-1] for id in found if id[-1] != EPOCH]
+
+    async def all_ids(self, scope: Scope) -> Sequence[str]:
+        """The ids of a namespace, ascending, and maybe some that were removed since.
+
+        One round trip where nobody wrote since they were read or written here.
+        """
+        last = await self.last_message(scope)
+        if last is None:
+            return ()
+        head = self.heads.get(scope)
+        if head is None or head.fence != last.version:
+            head = await self.head_at(scope, last)
+        if head.names is None:
+            head = head._replace(names=await self.names(scope))
+            self.heads.set(scope, head)
+        return tuple(head.names or ())
 
     async def records(
         self, scope: Scope, ids: Iterable[str], *, epoch: bool = False

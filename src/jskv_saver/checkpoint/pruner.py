@@ -49,6 +49,9 @@ from jskv_saver.checkpoint.litter import Litter
 from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.reader import Reader
+from jskv_saver.checkpoint.values import (
+    KNOWN,
+)
 from jskv_saver.document.model import ANY, path_of
 from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
@@ -284,14 +287,14 @@ class Pruner:
         await self._remove_parts(scope, claim.version)
         if repair:
             await self._remove_unnamed_writes(scope, claim.version)
-        known = max(await self._partition.names(scope), default=EPOCH)
+        names = await self._partition.names(scope)
         with suppress(VersionConflictError):
             # If somebody wrote meanwhile, his document says what is known.
             await self._store.put(
                 self._namespace,
                 RECORDS,
                 scope.record(EPOCH),
-                encode_epoch(known),
+                encode_epoch(names[: -KNOWN - 1 : -1]),
                 if_latest=(scope.prefix, claim.version),
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,21 +16,24 @@ from jskv_saver.checkpoint.layout import (
     PARTS,
     RECORDS,
     WRITES,
-    Entry,
     Record,
     Scope,
-    Typed,
     decode_epoch,
     decode_record,
     had_sends,
     is_epoch,
-    join,
 )
 from jskv_saver.checkpoint.partition import (
     Partition,
     missing_part,
     part_of,
     scope_of,
+)
+from jskv_saver.checkpoint.values import (
+    KNOWN,
+    Entry,
+    Typed,
+    join,
 )
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
@@ -92,9 +96,9 @@ class Reader:
             else:
                 record = decode_record(last)
                 known = record.known
-            if record is None or record.id != known:
-                found, _ = await self._partition.records(scope, [known])
-                record = found.get(known)
+            if record is None or record.id != known[0]:
+                found, _ = await self._partition.records(scope, known[:1])
+                record = found.get(known[0])
             # Removed without an epoch (by hand): look what is left, and build on
             # nothing, for it may be about to be removed.
             is_head = record is not None
@@ -129,18 +133,20 @@ class Reader:
             if loaded is not None:
                 head = self._heads.get(scope)
                 if head and head.known:
-                    self._heads.met(scope, id, head.known)
+                    self._heads.met(scope, id, head.known[0])
                 return loaded
         raise _overtaken(scope)
 
-    def _remember(self, loaded: Loaded, fence: int, known: str) -> None:
+    def _remember(self, loaded: Loaded, fence: int, known: tuple[str, ...]) -> None:
         record, scope = loaded.record, loaded.scope
         runs = frozenset((record.run,) if record.run else ())
         head = self._heads.get(scope)
+        names = None
         if head and head.fence == fence:
             runs |= head.runs
+            names = head.names
         base = Base(record, loaded.values)
-        self._heads.set(scope, Head(fence, known, base, runs))
+        self._heads.set(scope, Head(fence, known, base, runs, names))
         self._heads.met(scope, record.id, record.id)
 
     async def _with_contents(
@@ -197,24 +203,40 @@ class Reader:
         self, thread: str | None, ns: str | None, id: str | None, before: str | None
     ) -> list[Path]:
         """The ids of the records that a listing is about, newest first."""
-        if thread is not None and ns is not None and id is not None:
-            paths = [Scope(self._partition.agent, thread, ns).record(id)]
-        else:
-            paths = [
-                path_of(found)
-                for found in await self._store.ids(
-                    self._namespace, RECORDS, within=self._prefix(thread, ns)
+        if thread is not None and ns is not None:
+            scope = Scope(self._partition.agent, thread, ns)
+            if id is not None:
+                ids: Sequence[str] = (
+                    () if before is not None and id >= before else (id,)
                 )
-            ]
+            else:
+                ids = await self._partition.all_ids(scope)
+                ids = ids[: None if before is None else bisect_left(ids, before)]
+            return [scope.record(id) for id in reversed(ids)]
+        found = await self._store.ids(
+            self._namespace, RECORDS, within=self._prefix(thread, ns)
+        )
         chosen = [
             path
-            for path in paths
+            for path in map(path_of, found)
             if path[-1] != EPOCH
             and (id is None or path[-1] == id)
             and (before is None or path[-1] < before)
         ]
         chosen.sort(key=lambda path: (path[-1], path), reverse=True)
         return chosen
+
+    async def newest(self, thread: str, ns: str, count: int) -> list[Path]:
+        """The ids of a namespace's newest records, newest first, without a listing.
+
+        What the newest message knows. Some of them may have been removed; then older
+        ones that are there may be missing. Empty where it does not know enough.
+        """
+        scope = Scope(self._partition.agent, thread, ns)
+        head = await self._partition.read_head(scope)
+        if count > len(head.known) and len(head.known) >= KNOWN:
+            return []
+        return [scope.record(id) for id in head.known[:count]]
 
     async def names_of_writes(
         self, thread: str | None, ns: str | None
@@ -270,19 +292,38 @@ class Reader:
     async def read_contents(
         self,
         records: Sequence[tuple[Scope, Record]],
-        writes: Mapping[Path, Sequence[Path]],
+        writes: Mapping[Path, Sequence[Path]] | None,
     ) -> list[Loaded]:
-        """Some records with their values and writes; removed ones are left out."""
-        parts = await self._parts(
-            (scope, digest) for scope, record in records for digest in record.digests()
-        )
-        wanted = [
-            path
-            for scope, record in records
-            for id in (record.id, record.parent if had_sends(record) else None)
-            for path in (writes.get(scope.record(id), ()) if id else ())
-        ]
-        grouped = await self.read_writes(wanted)
+        """Some records with their values and writes; removed ones are left out.
+
+        Args:
+            records: The records.
+            writes: The ids of writes by record, where they are at hand; else they are
+                looked for, which suits a few records.
+        """
+        reads: dict[tuple[str, Pattern], None] = {}
+        for scope, record in records:
+            for digest in record.digests():
+                reads[PARTS, scope.part(digest)] = None
+            for id in (record.id, record.parent if had_sends(record) else None):
+                if id is None:
+                    continue
+                if writes is None:
+                    reads.update(dict.fromkeys(scope.writes(id)))
+                else:
+                    found = writes.get(scope.record(id), ())
+                    reads.update(dict.fromkeys((WRITES, path) for path in found))
+        parts: dict[Scope, dict[bytes, bytes]] = {}
+        documents: list[Document] = []
+        if reads:
+            stored = await self._store.get_many(self._namespace, list(reads))
+            for (collection, _), document in stored.items():
+                if collection == PARTS:
+                    digest, content = part_of(document)
+                    parts.setdefault(scope_of(document.id), {})[digest] = content
+                else:
+                    documents.append(document)
+        grouped = await self._grouped(documents)
         result: list[Loaded] = []
         for scope, record in records:
             try:

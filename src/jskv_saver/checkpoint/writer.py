@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Literal
 
@@ -19,14 +20,17 @@ from jskv_saver.checkpoint.layout import (
     WRITES,
     Record,
     Scope,
-    Typed,
     encode_epoch,
     encode_record,
-    join,
 )
 from jskv_saver.checkpoint.partition import Partition, missing_part
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.turns import Turns
+from jskv_saver.checkpoint.values import (
+    Typed,
+    greatest,
+    join,
+)
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
     decode_writes,
@@ -106,7 +110,7 @@ class Writer:
         scope, heads = draft.scope, self._heads
         remembered = heads.get(scope)
         head = remembered or await self._partition.read_head(scope)
-        if head.known and draft.id <= head.known:
+        if head.known and draft.id <= head.known[0]:
             # Not above the greatest: it may be there already.
             if await self._is_stored(draft, serde):
                 return True
@@ -123,13 +127,13 @@ class Writer:
             heads.forget(scope)
             return False
         heads.set(scope, head)
-        heads.met(scope, draft.id, head.known)
+        heads.met(scope, draft.id, head.known[0])
         return True
 
     def _is_conflict(self, head: Head, draft: Draft) -> bool:
         if self._on_conflict == "fork" or draft.source != "loop" or draft.scope.ns:
             return False
-        current = head.known or None
+        current = head.known[0] if head.known else None
         if current is not None and draft.id <= current:
             # A clock is behind: it would be stored, and never be the latest.
             return True
@@ -206,7 +210,9 @@ class Writer:
         )
         stored = await self._store.put_many(self._namespace, writes, exact=False)
         record = new.record._replace(version=stored[-1].version)
-        return Head(record.version, record.known, new._replace(record=record), runs)
+        known = greatest(head.known, record.id)
+        names = _with(head.names if head.fence else [], record.id)
+        return Head(record.version, known, new._replace(record=record), runs, names)
 
     async def _open(self, scope: Scope) -> int:
         """Give an empty namespace a first message to fence on.
@@ -219,7 +225,7 @@ class Writer:
             self._namespace,
             RECORDS,
             scope.record(EPOCH),
-            encode_epoch(EPOCH),
+            encode_epoch(()),
             if_latest=(scope.prefix, 0),
         )
         return opened.version
@@ -353,8 +359,19 @@ class Writer:
         return document.version, decode_writes(document, by_name)
 
 
+def _with(names: list[str] | None, id: str) -> list[str] | None:
+    """The names with one more, in the same list: they may be thousands."""
+    if names is not None and (not names or id > names[-1]):
+        names.append(id)
+    elif names is not None:
+        at = bisect_left(names, id)
+        if names[at] != id:
+            names.insert(at, id)
+    return names
+
+
 def _writer_conflict(head: Head, draft: Draft) -> WriterConflictError:
-    current = head.known or None
+    current = head.known[0] if head.known else None
     return WriterConflictError(
         f"checkpoint {draft.id!r} of thread {draft.scope.thread!r} continues "
         f"{draft.parent!r}, but another run has moved the head to {current!r}; "

@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from jskv_saver.checkpoint.layout import WRITES, Scope, Typed, key_of, pack, unpack
+from jskv_saver.checkpoint.layout import (
+    WRITES,
+    Scope,
+    key_of,
+)
+from jskv_saver.checkpoint.values import (
+    Typed,
+    pack,
+    unpack,
+)
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.errors import CorruptDocumentError
 

@@ -15,14 +15,16 @@ from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import (
     PARTS,
     RECORDS,
-    Entry,
     Record,
     Scope,
     decode_record,
-    join,
     key_of,
 )
 from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.values import (
+    Entry,
+    join,
+)
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
     decode_writes,
@@ -219,7 +221,7 @@ async def _detail(
             for name, entry in record.channels.items()
         },
         metadata=_value(scope, record, record.metadata, parts, limit),
-        deltas=record.deltas,
+        deltas=tuple(record.deltas),
         writes=_writes(writes, limit),
     )
 

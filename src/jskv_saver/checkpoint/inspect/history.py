@@ -21,9 +21,11 @@ from jskv_saver.checkpoint.layout import (
     WRITES,
     Record,
     decode_record,
-    join,
 )
 from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.values import (
+    join,
+)
 from jskv_saver.checkpoint.writes import sizes_of
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.document.port import DocumentStore
@@ -164,7 +166,7 @@ def _info(
     source, step = source_and_step(record, parts)
     old = base.digests() if base else set()
     own: Any = document.data
-    new, shared = sum(len(own[field]) for field in ("l", "d", "b")), 0
+    new, shared = sum(len(own[field]) for field in ("l", "k", "d", "b")), 0
     for entry in record.entries():
         for run in entry.runs:
             if run.part in old:
