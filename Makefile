@@ -29,7 +29,7 @@ test: $(TEST_READY) ## all tests, with a nats-server of their own, and their cov
 test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 	$(RUN) pytest tests/unit $(PYTEST_ARGS)
 
-soak: $(TEST_READY) ## all tests with 40 times as many generated cases
+soak: $(TEST_READY) ## all tests with 40 times as many generated cases, and all schedules
 	HYPOTHESIS_PROFILE=soak $(RUN) pytest --timeout=3600 $(PYTEST_ARGS)
 
 matrix: $(TEST_READY) ## contract and saver tests on nats-server 2.11, 2.12 and 2.14

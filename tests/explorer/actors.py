@@ -22,6 +22,7 @@ from tests.explorer.ledger import (
 from tests.explorer.messages import Message
 
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
+from jskv_saver.checkpoint.heads import Heads
 from jskv_saver.checkpoint.layout import RECORDS, WRITES
 from jskv_saver.document.model import Path
 
@@ -45,7 +46,7 @@ class Actor:
     Attributes:
         name: One letter.
         gates: Its messages that wait, in the order in which it sent them.
-        rounds: The answers that it got: all that decides about what it does next.
+        unused: The answers that it got while others are still on their way.
         ended: Whether its script is at its end.
         moved: Set when a message comes, or the end.
     """
@@ -55,7 +56,7 @@ class Actor:
         self.ledger = ledger
         self._store = store
         self.gates: list[Gate] = []
-        self.rounds: list[list[tuple[Any, tuple[int, ...]]]] = []
+        self.unused: list[tuple[Any, tuple[int, ...]]] = []
         self.ended = False
         self.moved = asyncio.Event()
         self.failure: BaseException | None = None
@@ -63,7 +64,6 @@ class Actor:
         self._saver: DocumentCheckpointSaver | None = None
         self._current: Operation | None = None
         self._stopped = False
-        self._count = 0
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -123,12 +123,11 @@ class Actor:
         )
 
     def learn(self, answer: Any, versions: tuple[int, ...]) -> None:
-        """Remember what decides about its next steps."""
-        if not self.rounds or self._count == 0:
-            self.rounds.append([])
-            self._count = len(self.gates) + 1
-        self.rounds[-1].append((answer, versions))
-        self._count -= 1
+        """It gets an answer; if others are on their way, nobody has used it yet."""
+        if self.gates:
+            self.unused.append((answer, versions))
+        else:
+            self.unused.clear()
 
     def stop(self) -> None:
         """It dies: nothing that it does from here on leaves it."""
@@ -151,6 +150,11 @@ class Actor:
     def saver(self) -> DocumentCheckpointSaver:
         assert self._saver is not None
         return self._saver
+
+    @property
+    def memory(self) -> Heads:
+        """What its saver remembers."""
+        return self.saver._partition.heads
 
     async def _call(self, operation: Operation, call: Awaitable[Any]) -> None:
         operation.name = f"{self.name}{len(self.ledger.operations)}"

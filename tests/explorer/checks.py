@@ -249,20 +249,12 @@ def check_end(game: Game) -> None:
 
 
 class Checker:
-    """Checks each state once.
-
-    Attributes:
-        states: How many different ones were looked at.
-    """
+    """Checks each state once."""
 
     def __init__(self, table: Table, recovery: int) -> None:
         self._table = table
         self._recovery = recovery
         self._seen: set[bytes] = set()
-
-    @property
-    def states(self) -> int:
-        return len(self._seen)
 
     def check(self, game: Game, readable: bytes) -> None:
         check_end(game)

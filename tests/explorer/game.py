@@ -20,6 +20,7 @@ from tests.explorer.answers import (
     noted,
     run_now,
 )
+from tests.explorer.frames import Frames
 from tests.explorer.gates import GatedStore
 from tests.explorer.messages import Message
 from tests.explorer.table import Table, copy_ledger, copy_store, note_stored
@@ -239,32 +240,30 @@ class Game:
                 labels.append((bisect_left(in_epochs, version),))
         return labels
 
-    def keys(self) -> tuple[Key, Key]:
-        """What names this state, and what of it a reader may see."""
+    def readable_key(self) -> Key:
+        """What names all that a reader, or a check, may see."""
         live, versions = self.store_key()
-        readable = digest(
-            (
-                live,
-                self._relabelled(list(versions)),
-                self.ledger.key(record_versions(self.store)),
-            )
-        )
+        ledger = self.ledger.key(record_versions(self.store))
+        return digest((live, self._relabelled(versions), ledger))
+
+    def key(self, readable: Key) -> Key:
+        """What names this state, with what the actors still hold."""
+        live, versions = self.store_key()
         held: list[Any] = []
         for actor in self.actors.values():
             if actor.ended:
                 held.append(type(actor.failure).__name__)
                 continue
-            for number, answers in enumerate(actor.rounds):
-                if len(answers) > 1 and not (
-                    number == len(actor.rounds) - 1 and actor.gates
-                ):
-                    answers = sorted(answers, key=repr)
-                for answer, seen in answers:
-                    held.append(answer)
-                    versions += seen
+            frames = Frames()
+            held.append(frames.of(actor.memory))
+            held.append(frames.of(self._tasks[actor.name]))
+            versions += frames.versions
+            for answer, seen in sorted(actor.unused, key=repr):
+                held.append(answer)
+                versions += seen
             held.append([gate.message.text for gate in actor.gates])
         for message in self._late:
             held += [message.text, digest_of(message.data)]
             versions += message.conditions
         held.append(self._losses)
-        return digest((readable, live, held, self._relabelled(versions))), readable
+        return digest((readable, live, held, self._relabelled(versions)))

@@ -298,6 +298,7 @@ TINY = {
         scenario(
             "tiny-writes", pair, {"A": small_write, "B": small_write, "P": delete}
         ),
+        scenario("tiny-large", pair, {"A": large_writes, "P": delete}),
         scenario("tiny-put", pair, {"A": small_put, "B": small_write, "P": delete}),
         scenario(
             "tiny-lost", pair, {"A": small_put, "P": delete}, losses=1, may_raise=LOST

@@ -107,13 +107,9 @@ class Search:
         self._check = check
         self._recovery = recovery
         self._reduced = reduced
+        self.readable: set[Key] = set()
         # For each state, the choices that need not be tried from there.
         self._asleep: dict[Key, frozenset[str]] = {}
-
-    @property
-    def met(self) -> set[Key]:
-        """The states that were met."""
-        return set(self._asleep)
 
     def everything(self, most: int | None = None, seconds: float = inf) -> Report:
         """All schedules, up to a number of them, or for a while."""
@@ -180,18 +176,19 @@ class Search:
             search()
         finally:
             self.report.seconds = perf_counter() - began
-            self.report.states = len(self._asleep)
-            self.report.readable = checker.states
+            self.report.states = len(self._asleep) or len(self.readable)
+            self.report.readable = len(self.readable)
 
     def _look(self, game: Game, checker: Checker) -> Key:
         """Check a state."""
-        key, readable = game.keys()
+        readable = game.readable_key()
+        self.readable.add(readable)
         if self._check:
             try:
                 checker.check(game, readable)
             except Exception as exc:
                 raise Found(self.scenario, game, exc) from exc
-        return key
+        return readable
 
     def _play(
         self,
@@ -204,9 +201,8 @@ class Search:
             while choices := game.choices():
                 game.step(choose(choices, len(game.trace)))
                 self.report.steps += 1
-                key = self._look(game, checker)
-                self._asleep.setdefault(key, frozenset())
-            self.report.ends.add(game.keys()[1])
+                self._look(game, checker)
+            self.report.ends.add(game.readable_key())
         finally:
             self.report.runs += 1
             game.close()
@@ -227,10 +223,11 @@ class Search:
                 game.step(choice)
             self.report.steps += len(prefix)
             while True:
-                key = self._look(game, checker)
+                readable = self._look(game, checker)
+                key = game.key(readable) if self._reduced else readable
                 choices = game.choices()
                 if not choices:
-                    self.report.ends.add(game.keys()[1])
+                    self.report.ends.add(readable)
                     self._asleep[key] = frozenset()
                     return
                 tried = [choice for choice in choices if choice not in asleep]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.explorer.actors import Actor, Script
 from tests.explorer.clockwork import Clockwork
+from tests.explorer.frames import FIRST_VERSION
 from tests.explorer.gates import SMALL, GatedStore
 from tests.explorer.ledger import Ledger
 from tests.explorer.messages import Message
@@ -62,6 +63,7 @@ class Table:
         self.nonces = Nonces()
         self.ledger = Ledger()
         self.store = MemoryDocumentStore(max_document_bytes=SMALL)
+        self.store._version = FIRST_VERSION
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(writes_module, "secrets", self.nonces)
         actor = Actor("0", self.ledger, self.store)

@@ -32,7 +32,7 @@ def test_the_reduction_leaves_no_state_out(name: str) -> None:
     full = Search(TINY[name], check=False, reduced=False)
     full.everything()
     assert reduced.report.ends == full.report.ends
-    assert reduced.met == full.met
+    assert reduced.readable == full.readable
     assert reduced.report.steps < full.report.steps
 
 
