@@ -282,3 +282,20 @@ async def test_a_saver_closes_quietly_when_the_loop_that_opened_it_has_ended() -
     saver = await asyncio.to_thread(opened)
     await saver.aclose()
     saver.close()
+
+
+async def test_the_latest_is_found_in_a_bucket_that_was_copied_in_another_order(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
+) -> None:
+    """A tool that copies key by key may put the opening epoch last."""
+    for id in "12":
+        await put(saver, id, {"n": id})
+    path = ("default", "t", "", "")
+    epoch = await saver.store.get("default", "cp", path)
+    await saver.store.put("default", "cp", path, epoch.data)
+    for each in (saver, other):
+        found = await each.aget_tuple(at())
+        assert found
+        assert found.checkpoint["channel_values"] == {"n": "2"}
+    await put(other, "3", {"n": "3"}, parent="2")
+    assert [row.checkpoint["id"] for row in await listed(saver, at())] == list("321")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.drafts import Draft
 from jskv_saver.checkpoint.layout import Scope
 from jskv_saver.checkpoint.partition import Partition
-from jskv_saver.checkpoint.reader import Loaded, Reader
+from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.writer import Writer
 from jskv_saver.checkpoint.writes import PendingWrite
 

@@ -31,6 +31,7 @@ from jskv_saver.checkpoint.config import (
     parse_text,
     parse_thread_id,
 )
+from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.copier import copy_thread
 from jskv_saver.checkpoint.drafts import Draft, draft_of
 from jskv_saver.checkpoint.history import ChannelHistory, channel_histories
@@ -41,7 +42,7 @@ from jskv_saver.checkpoint.listing import Listing
 from jskv_saver.checkpoint.matching import matches
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner
-from jskv_saver.checkpoint.reader import Loaded, Reader
+from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.tuples import tuple_of
 from jskv_saver.checkpoint.values import (
     Typed,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jskv_saver.checkpoint.contents import Ancestors
 from jskv_saver.checkpoint.layout import (
     RECORDS,
     Record,
@@ -17,11 +19,10 @@ from jskv_saver.checkpoint.values import (
     Typed,
 )
 from jskv_saver.checkpoint.writes import PendingWrite
-from jskv_saver.document.model import Path
 from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
 
 _FIRST_BATCH = 32
-_LARGEST_BATCH = 512
+_LARGEST_BATCH = 128
 
 
 @dataclass(slots=True)
@@ -52,116 +53,75 @@ async def channel_histories(
         DocumentNotFoundError: The checkpoint was removed while this was read.
         CorruptDocumentError: An ancestor that a channel still needs is not stored.
     """
-    names = await partition.names(scope)
-    target = id if id is not None else (names[-1] if names else None)
-    if target is None or target not in names:
+    target = await _target(partition, scope, id)
+    if target is None:
         return {channel: ChannelHistory() for channel in channels}
     try:
-        return await _walk(partition, scope, names, target, channels)
+        return await _walk(partition, scope, target, channels)
     except CorruptDocumentError:
-        records, _ = await partition.records(scope, [target])
-        if target in records:
+        records, _ = await partition.records(scope, [target.id])
+        if target.id in records:
             raise
         raise DocumentNotFoundError(
-            f"checkpoint {target!r} of thread {scope.thread!r} was removed while its "
-            "history was read",
+            f"checkpoint {target.id!r} of thread {scope.thread!r} was removed while "
+            "its history was read",
             collection=RECORDS,
-            id=scope.record(target),
+            id=scope.record(target.id),
         ) from None
 
 
+async def _target(partition: Partition, scope: Scope, id: str | None) -> Record | None:
+    """The checkpoint with an id, or the latest."""
+    if id is None:
+        loaded = await Reader(partition).latest(scope)
+        return None if loaded is None else loaded.record
+    records, _ = await partition.records(scope, [id])
+    return records.get(id)
+
+
 async def _walk(
-    partition: Partition,
-    scope: Scope,
-    known: Sequence[str],
-    target: str,
-    channels: Sequence[str],
+    partition: Partition, scope: Scope, target: Record, channels: Sequence[str]
 ) -> dict[str, ChannelHistory]:
     reader = Reader(partition)
     histories = {channel: ChannelHistory() for channel in channels}
     remaining = set(channels)
-    path: list[Record] = []
-    ends: list[frozenset[str]] = []
-    async for record in _ancestors(partition, scope, known, target):
-        if not remaining:
-            break
-        path.append(record)
-        ends.append(frozenset(remaining & record.channels.keys()))
-        remaining -= ends[-1]
-        if not remaining:
-            break
-    if not path:
-        return histories
-    names = await reader.names_of_writes(scope.thread, scope.ns)
-    open_channels = set(channels)
-    for at in range(0, len(path), _LARGEST_BATCH):
-        batch = path[at : at + _LARGEST_BATCH]
-        await _collect(
-            reader,
-            scope,
-            batch,
-            ends[at : at + _LARGEST_BATCH],
-            names,
-            open_channels,
-            histories,
-        )
+    ids: Sequence[str] | None = None
+    at_hand: Ancestors = {}
+    child, size = target, _first_batch(target, channels)
+    while remaining and child.parent is not None:
+        if child.parent not in at_hand:
+            if ids is None:
+                ids = await partition.all_ids(scope)
+            # Those whose ids precede it are likely to be its ancestors.
+            end = bisect_left(ids, child.parent)
+            batch = [*ids[max(end - size + 1, 0) : end], child.parent]
+            at_hand = await reader.records_with_writes(scope, batch)
+            size = min(size * 2, _LARGEST_BATCH)
+        if child.parent not in at_hand:
+            key = key_of(RECORDS, scope.record(child.parent))
+            raise CorruptDocumentError(
+                f"checkpoint {child.id!r} of thread {scope.thread!r} continues "
+                f"{key!r}, which is not stored: the history of its delta channels is "
+                "not whole",
+                key=key,
+            )
+        record, writes = at_hand[child.parent]
+        for write in reversed(writes):
+            if write.channel in remaining:
+                histories[write.channel].writes.append(write)
+        if ending := remaining & record.channels.keys():
+            seeds = await reader.read_values(scope, record, ending)
+            for channel, value in seeds.items():
+                histories[channel].seed = value
+            remaining -= ending
+        child = record
     for history in histories.values():
         history.writes.reverse()
     return histories
 
 
-async def _collect(
-    reader: Reader,
-    scope: Scope,
-    path: Sequence[Record],
-    ends: Sequence[frozenset[str]],
-    names: dict[Path, list[Path]],
-    open_channels: set[str],
-    histories: dict[str, ChannelHistory],
-) -> None:
-    writes = await reader.read_writes(
-        [name for record in path for name in names.get(scope.record(record.id), ())]
-    )
-    for record, ending in zip(path, ends, strict=True):
-        for write in reversed(writes.get((scope, record.id), ())):
-            if write.channel in open_channels:
-                histories[write.channel].writes.append(write)
-        if ending:
-            seeds = await reader.read_values(scope, record, ending)
-            for channel, value in seeds.items():
-                histories[channel].seed = value
-            open_channels -= ending
-
-
-async def _ancestors(
-    partition: Partition, scope: Scope, names: Sequence[str], target: str
-) -> AsyncIterator[Record]:
-    """The ancestors of a checkpoint, nearest first, itself left out."""
-    at_hand, _ = await partition.records(scope, [target])
-    if target not in at_hand:
-        return
-    wanted, child = at_hand[target].parent, target
-    size = _FIRST_BATCH
-    while wanted is not None:
-        if wanted not in at_hand:
-            at_hand = await _batch(partition, scope, names, wanted, size)
-            size = min(size * 2, _LARGEST_BATCH)
-        if wanted not in at_hand:
-            key = key_of(RECORDS, scope.record(wanted))
-            raise CorruptDocumentError(
-                f"checkpoint {child!r} of thread {scope.thread!r} continues {key!r}, "
-                "which is not stored: the history of its delta channels is not whole",
-                key=key,
-            )
-        record = at_hand[wanted]
-        yield record
-        wanted, child = record.parent, record.id
-
-
-async def _batch(
-    partition: Partition, scope: Scope, names: Sequence[str], wanted: str, size: int
-) -> dict[str, Record]:
-    """The record that is wanted, and those whose ids precede it: likely ancestors."""
-    older = [name for name in names if name < wanted][-(size - 1) :]
-    records, _ = await partition.records(scope, [*older, wanted])
-    return records
+def _first_batch(target: Record, channels: Sequence[str]) -> int:
+    """How far back the values are, as far as the checkpoint says."""
+    steps = max((target.deltas.get(channel, 0) for channel in channels), default=0)
+    # One more than the steps: where a step is counted differs by one.
+    return min(steps + 1, _LARGEST_BATCH) if steps else _FIRST_BATCH

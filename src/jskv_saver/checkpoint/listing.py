@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
 )
 from jskv_saver.checkpoint.partition import PAGE
-from jskv_saver.checkpoint.reader import Loaded, Reader
+from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.values import (
     KNOWN,
     Typed,

@@ -69,7 +69,8 @@ class Partition:
         The dead may still be there. One that was put again just before the epoch is
         not dead.
         """
-        if epoch.known is not None:
+        # One that knows of none may have been moved behind others, in a copied bucket.
+        if epoch.known:
             return epoch.known
         names = await self.names(scope)
         alive = [id for id in names if id not in epoch.dead]

@@ -16,8 +16,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import TASKS
 
 from jskv_saver.checkpoint.config import config_of
+from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.history import ChannelHistory
-from jskv_saver.checkpoint.reader import Loaded
 from jskv_saver.checkpoint.writes import PendingWrite as StoredWrite
 
 

@@ -1,0 +1,283 @@
+"""The contents of records that were found: their values and their writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from langgraph.checkpoint.serde.types import TASKS
+
+from jskv_saver.checkpoint.layout import (
+    PARTS,
+    RECORDS,
+    WRITES,
+    Record,
+    Scope,
+    decode_record,
+    had_sends,
+)
+from jskv_saver.checkpoint.partition import (
+    Partition,
+    missing_part,
+    part_of,
+    scope_of,
+)
+from jskv_saver.checkpoint.values import Entry, Typed, join
+from jskv_saver.checkpoint.writes import (
+    PendingWrite,
+    group_writes,
+    incomplete,
+    part_names,
+)
+from jskv_saver.document.model import Document, Path, Pattern, path_of
+
+ATTEMPTS = 8
+"""How often a read starts again because what it was reading was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A checkpoint that was read; its values are not deserialised.
+
+    Attributes:
+        scope: Where it is.
+        record: Its record.
+        skeleton: The checkpoint without channel values and versions.
+        metadata: Its metadata.
+        values: Its channel values.
+        writes: Its pending writes, in LangGraph's order.
+        sends: For a checkpoint of a format before 4, which kept them as writes of
+            its parent: the tasks that were sent.
+    """
+
+    scope: Scope
+    record: Record
+    skeleton: Typed
+    metadata: Typed
+    values: Mapping[str, Typed]
+    writes: Sequence[PendingWrite]
+    sends: Sequence[Typed] = ()
+
+
+Ancestors: TypeAlias = dict[str, tuple[Record, Sequence[PendingWrite]]]
+"""Records by id, each with its pending writes."""
+
+
+class Contents:
+    """Reads the contents of records of a partition."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._store = partition.store
+        self._namespace = partition.namespace
+
+    async def read_records(self, paths: Sequence[Path]) -> list[tuple[Scope, Record]]:
+        """The records with some ids, in their order; missing ones are left out."""
+        found = await self._store.get_many(
+            self._namespace, [(RECORDS, path) for path in paths]
+        )
+        return [
+            (scope_of(path), decode_record(found[RECORDS, path]))
+            for path in paths
+            if (RECORDS, path) in found
+        ]
+
+    async def read_metadata(
+        self, records: Sequence[tuple[Scope, Record]]
+    ) -> list[Typed | None]:
+        """The metadata of some records; None where it is gone."""
+        parts = await self._parts(
+            (scope, run.part)
+            for scope, record in records
+            for run in record.metadata.runs
+            if run.part
+        )
+        result: list[Typed | None] = []
+        for scope, record in records:
+            try:
+                content = join(record.metadata, record.inline, parts.get(scope, {}))
+            except KeyError as exc:
+                if not await self._is_gone(scope, record):
+                    raise missing_part(scope, exc.args[0]) from exc
+                result.append(None)
+            else:
+                result.append(Typed(record.metadata.kind, content))
+        return result
+
+    async def read_contents(
+        self,
+        records: Sequence[tuple[Scope, Record]],
+        writes: Mapping[Path, Sequence[Path]] | None,
+    ) -> list[Loaded]:
+        """Some records with their values and writes; removed ones are left out.
+
+        Args:
+            records: The records.
+            writes: The ids of writes by record, where they are at hand; else they are
+                looked for, which suits a few records.
+        """
+        reads: dict[tuple[str, Pattern], None] = {}
+        for scope, record in records:
+            for digest in record.digests():
+                reads[PARTS, scope.part(digest)] = None
+            for id in (record.id, record.parent if had_sends(record) else None):
+                if id is None:
+                    continue
+                if writes is None:
+                    reads.update(dict.fromkeys(scope.writes(id)))
+                else:
+                    found = writes.get(scope.record(id), ())
+                    reads.update(dict.fromkeys((WRITES, path) for path in found))
+        parts: dict[Scope, dict[bytes, bytes]] = {}
+        documents: list[Document] = []
+        if reads:
+            stored = await self._store.get_many(self._namespace, list(reads))
+            for (collection, _), document in stored.items():
+                if collection == PARTS:
+                    digest, content = part_of(document)
+                    parts.setdefault(scope_of(document.id), {})[digest] = content
+                else:
+                    documents.append(document)
+        grouped = await self._grouped(documents)
+        result: list[Loaded] = []
+        for scope, record in records:
+            try:
+                result.append(
+                    loaded_from(scope, record, {}, parts.get(scope, {}), grouped)
+                )
+            except KeyError as exc:
+                if not await self._is_gone(scope, record):
+                    raise missing_part(scope, exc.args[0]) from exc
+        return result
+
+    async def records_with_writes(self, scope: Scope, ids: Sequence[str]) -> Ancestors:
+        """Some records by id, each with its writes; missing ones are left out."""
+        reads: list[tuple[str, Pattern]] = [(RECORDS, scope.record(id)) for id in ids]
+        for id in ids:
+            reads += scope.writes(id)
+        found = await self._store.get_many(self._namespace, reads)
+        records: dict[str, Record] = {}
+        documents: list[Document] = []
+        for (collection, _), document in found.items():
+            if collection == RECORDS:
+                records[document.id[-1]] = decode_record(document)
+            else:
+                documents.append(document)
+        grouped = await self._grouped(documents)
+        return {
+            id: (record, grouped.get((scope, id), ())) for id, record in records.items()
+        }
+
+    async def read_writes(
+        self, paths: Sequence[Path]
+    ) -> dict[tuple[Scope, str], list[PendingWrite]]:
+        """The writes in some documents, parts included, by checkpoint, in order."""
+        if not paths:
+            return {}
+        found = await self._store.get_many(
+            self._namespace, [(WRITES, path) for path in paths]
+        )
+        return await self._grouped(found.values())
+
+    async def _grouped(
+        self, documents: Iterable[Document]
+    ) -> dict[tuple[Scope, str], list[PendingWrite]]:
+        """Writes by checkpoint; what was replaced while it was read is read again."""
+        by_path = {path_of(document.id): document for document in documents}
+        for attempt in range(ATTEMPTS):
+            if not (torn := incomplete(by_path.values())):
+                break
+            # A delete took some parts of a call that is about to store them anew.
+            await pause(attempt)
+            reads: list[tuple[str, Pattern]] = []
+            for path in torn:
+                names = part_names(by_path.pop(path))
+                reads += [(WRITES, path), *((WRITES, (*path, n)) for n in names)]
+            found = await self._store.get_many(self._namespace, reads)
+            by_path |= {path_of(document.id): document for document in found.values()}
+        return group_writes(by_path.values())
+
+    async def read_values(
+        self, scope: Scope, record: Record, channels: Iterable[str]
+    ) -> dict[str, Typed]:
+        """Some channel values of a record."""
+        entries = {channel: record.channels[channel] for channel in channels}
+        parts = await self._partition.parts(
+            scope,
+            {run.part for entry in entries.values() for run in entry.runs} - {b""},
+        )
+        try:
+            return {
+                channel: Typed(entry.kind, join(entry, record.inline, parts))
+                for channel, entry in entries.items()
+            }
+        except KeyError as exc:
+            raise missing_part(scope, exc.args[0]) from exc
+
+    async def _parts(
+        self, wanted: Iterable[tuple[Scope, bytes]]
+    ) -> dict[Scope, dict[bytes, bytes]]:
+        reads = [(PARTS, scope.part(digest)) for scope, digest in dict.fromkeys(wanted)]
+        parts: dict[Scope, dict[bytes, bytes]] = {}
+        if reads:
+            found = await self._store.get_many(self._namespace, reads)
+            for document in found.values():
+                digest, content = part_of(document)
+                parts.setdefault(scope_of(document.id), {})[digest] = content
+        return parts
+
+    async def _is_gone(self, scope: Scope, record: Record) -> bool:
+        found, _ = await self._partition.records(scope, [record.id])
+        return record.id not in found or found[record.id].version != record.version
+
+
+async def pause(attempt: int) -> None:
+    """Before another attempt, longer each time."""
+    if attempt:
+        await asyncio.sleep(0.001 * 2**attempt)
+
+
+def loaded_from(
+    scope: Scope,
+    record: Record,
+    at_hand: Mapping[str, Typed],
+    parts: Mapping[bytes, bytes],
+    writes: Mapping[tuple[Scope, str], Sequence[PendingWrite]],
+) -> Loaded:
+    """A record with its contents.
+
+    Args:
+        scope: Where it is.
+        record: The record.
+        at_hand: Channel values that need not be joined.
+        parts: The parts that the others are made of.
+        writes: Pending writes, by checkpoint.
+
+    Raises:
+        KeyError: A part is missing; its digest.
+    """
+
+    def typed(entry: Entry) -> Typed:
+        return Typed(entry.kind, join(entry, record.inline, parts))
+
+    sends: list[Typed] = []
+    if had_sends(record):
+        sends = [
+            write.value
+            for write in writes.get((scope, record.parent or ""), ())
+            if write.channel == TASKS
+        ]
+    return Loaded(
+        scope=scope,
+        record=record,
+        skeleton=typed(record.skeleton),
+        metadata=typed(record.metadata),
+        values={
+            name: at_hand[name] if name in at_hand else typed(entry)
+            for name, entry in record.channels.items()
+        },
+        writes=writes.get((scope, record.id), ()),
+        sends=sends,
+    )
