@@ -43,7 +43,7 @@ def test_a_broken_protocol_is_found(
     mutate, scenario = MUTANTS[mutant]
     mutate(monkeypatch)
     with pytest.raises(Found) as found:
-        Search(SCENARIOS[scenario], recovery=0).some(1, seconds=50, most=1000)
+        Search(SCENARIOS[scenario], recovery=0).some(1, seconds=50, most=20_000)
     # The trace that it gives leads there again.
     with pytest.raises(Found) as again:
         Search(SCENARIOS[scenario], recovery=0).replay(found.value.trace)
