@@ -22,6 +22,10 @@ _CLASS_0 = 8192
 _NEEDLE = 32
 _MAX_PROBES = 24
 _TINY = 16
+_HEADER = 10
+"""Bytes that a header of lengths may have."""
+_SHIFTS = (0, -2, 2)
+"""By how much a header changes its own size, as a list with 16 items does."""
 
 
 class Run(NamedTuple):
@@ -95,7 +99,11 @@ def matches(old: bytes, new: bytes) -> Iterator[Match]:
     end = len(new) - tail
     probes, step = 0, 1
     while probes < _MAX_PROBES and new_at + MIN_MATCH <= end and old_at < len(old):
-        found = _resync(old, old_at, new, new_at)
+        near = _nearby(old, old_at, new, new_at, end)
+        if near is not None:
+            found, new_at = near
+        else:
+            found = _resync(old, old_at, new, new_at)
         if found < 0:
             new_at += step
             old_at += step
@@ -113,6 +121,27 @@ def matches(old: bytes, new: bytes) -> Iterator[Match]:
         old_at = found + max(length - back, 1)
     if tail >= MIN_MATCH:
         yield Match(len(old) - tail, end, tail)
+
+
+def _nearby(
+    old: bytes, old_at: int, new: bytes, new_at: int, end: int
+) -> tuple[int, int] | None:
+    """Where both go on alike after a few other bytes, in the old and in the new value.
+
+    A length that stands before what it counts is the usual difference; finding out
+    that a needle is nowhere costs a look at the whole old value.
+    """
+    for skipped in range(_HEADER):
+        at = new_at + skipped
+        if at + MIN_MATCH > end:
+            return None
+        needle = new[at : at + _NEEDLE]
+        for shift in _SHIFTS:
+            if 0 <= old_at + skipped + shift and old.startswith(
+                needle, old_at + skipped + shift
+            ):
+                return old_at + skipped + shift, at
+    return None
 
 
 def _resync(old: bytes, old_at: int, new: bytes, new_at: int) -> int:

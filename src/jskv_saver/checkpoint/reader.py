@@ -51,6 +51,8 @@ class Reader(Contents):
             await pause(attempt)
             last = await self._partition.last_message(scope)
             if last is None:
+                # What comes next is a run's first put: its fence will tell.
+                self._heads.set(scope, Head(0, names=[]))
                 return None
             if is_epoch(last):
                 record = None

@@ -153,11 +153,9 @@ class Writer:
             return None
         if head.base and head.base.record.id == parent:
             return head.base
-        records: dict[str, Record] = {}
-        if head.known:
-            records, epoch = await self._partition.records(scope, [parent], epoch=True)
-            if epoch and parent in records and epoch.kills(records[parent]):
-                records = {}
+        records, epoch = await self._partition.records(scope, [parent], epoch=True)
+        if epoch and parent in records and epoch.kills(records[parent]):
+            records = {}
         if parent not in records:
             # A pruned thread's oldest checkpoints need no more than they have.
             if draft.deltas and not draft.is_copy:
