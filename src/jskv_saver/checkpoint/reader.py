@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
@@ -49,7 +50,9 @@ class Reader(Contents):
         """The checkpoint with the greatest id, or None."""
         for attempt in range(ATTEMPTS):
             await pause(attempt)
-            last = await self._partition.last_message(scope)
+            last, loaded = await self._last_message(scope)
+            if loaded is not None:
+                return loaded
             if last is None:
                 # What comes next is a run's first put: its fence will tell.
                 self._heads.set(scope, Head(0, names=[]))
@@ -82,6 +85,26 @@ class Reader(Contents):
                     self._remember(loaded, last.version, known)
                 return loaded
         raise _overtaken(scope)
+
+    async def _last_message(
+        self, scope: Scope
+    ) -> tuple[Document | None, Loaded | None]:
+        """The newest message, and the latest checkpoint if it is what was remembered.
+
+        Then its writes are read at the same time, and nothing else is needed.
+        """
+        head = self._heads.get(scope)
+        base = head.base if head else None
+        if head is None or base is None or head.known[:1] != (base.record.id,):
+            return await self._partition.last_message(scope), None
+        last, writes = await asyncio.gather(
+            self._partition.last_message(scope),
+            self._store.get_many(self._namespace, scope.writes(base.record.id)),
+        )
+        if last is None or last.version != head.fence:
+            return last, None
+        self._heads.met(scope, base.record.id, base.record.id)
+        return last, await self._with_contents(scope, base.record, writes.values())
 
     async def by_id(self, scope: Scope, id: str) -> Loaded | None:
         """The checkpoint with an id, or None."""

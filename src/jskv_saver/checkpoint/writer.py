@@ -18,7 +18,6 @@ from jskv_saver.checkpoint.layout import (
     RUNS,
     THREADS,
     WRITES,
-    Record,
     Scope,
     encode_epoch,
     encode_record,

@@ -175,10 +175,12 @@ def path_of_key(key: str) -> KeyPath:
         CorruptDocumentError: The key is not of this package.
     """
     before, _, last = key.rpartition(".")
-    with suppress(ValueError):
+    try:
         above = _reserved_path(before)
         if above:
             return (*above, decode_token(last))
+    except ValueError:
+        raise _not_a_document(key) from None
     tokens = key.split(".")
     reserved = tokens[0] in RESERVED
     declared = tokens[0] != _INDEX and tokens[1:2] != [] and tokens[1][:1] == "/"
@@ -187,10 +189,14 @@ def path_of_key(key: str) -> KeyPath:
         if path:
             with suppress(ValueError):
                 return _path(path)
-    raise CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
+    raise _not_a_document(key)
 
 
-@lru_cache(maxsize=4096)
+def _not_a_document(key: str) -> CorruptDocumentError:
+    return CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
+
+
+@lru_cache(maxsize=16_384)
 def _reserved_path(key: str) -> KeyPath:
     """The path in what precedes the last token of a reserved key; else none.
 

@@ -177,12 +177,16 @@ class Requests:
         # No acknowledgements on the way: the batch is short enough to be sent at once.
         reply = f"{self._prefix}{token}.{last + 1}.fail."
         try:
+            if self._tap is not None:
+                # One piece for the socket, where it is small.
+                self._tap.hold()
             for number, message in enumerate(messages, 1):
                 step = 2 if number == last else 0 if number == 1 else 1
-                # From the second message on something was sent, whatever stops the
-                # rest.
+                # From the second one on something was sent, whatever stops the rest.
                 inbox = f"{reply}{number}.{step}.$FI"
                 await self._publish(client, message, inbox, waiting, sent=number > 1)
+            if self._tap is not None:
+                self._tap.flush()
             return await future
         finally:
             self._release(token)

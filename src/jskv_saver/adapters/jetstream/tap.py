@@ -215,9 +215,14 @@ class Tap(asyncio.Protocol):
             if self._unsent_size > _PIECE:
                 self.flush()
             return
-        self._flushing = True
-        self._loop.call_soon(self._flush)
+        self.hold()
         self._transport.write(frame)
+
+    def hold(self) -> None:
+        """Collect what is sent from now on, up to `flush` or the loop's next turn."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
 
     async def room(self, client: Client, size: int, until: asyncio.Future[Any]) -> None:
         """Wait while the socket is full, at most until the future is done."""
