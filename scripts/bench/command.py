@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
         help="our server syncs each message, Redis each command",
     )
     made.add_argument("--messages", choices=("plain", "langchain"), default="plain")
-    made.add_argument("--bars", action="store_true", help="print what is held to")
+    made.add_argument("--bars", action="store_true", help="print the goals")
     made.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     made.add_argument(
         "--write-docs", action="store_true", help="put the tables in the document"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Self
 
-STEADY, STEADY_SYNC = 1.3, 2.5
+STEADY, STEADY_SYNC = 1.5, 3
 """Of a steady machine, nine in ten samples are within these of its best tenth."""
 
 

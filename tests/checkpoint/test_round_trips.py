@@ -194,6 +194,26 @@ async def test_a_listing_does_not_ask_for_each_row(
     assert costs[200].messages - costs[10].messages <= 6
 
 
+@pytest.mark.parametrize("limit", [1, 10, 12])
+async def test_the_newest_are_listed_by_three_requests(
+    writer: Measured, reader: Measured, limit: int
+) -> None:
+    for count in (10, 200):
+        await _rows(writer.saver, count, f"{count}")
+        cost = await _listing(reader, count, limit=limit)
+        assert cost == Cost(3, 3)
+
+
+async def test_the_latest_that_was_read_or_written_here_is_one_round_trip(
+    writer: Measured, reader: Measured
+) -> None:
+    await _rows(writer.saver, 3, "t")
+    assert (await reader.cost(reader.saver.aget_tuple(at(thread="t")))).trips == 2
+    for each in (writer, reader):
+        cost = await each.cost(each.saver.aget_tuple(at(thread="t")))
+        assert cost == Cost(2, 1)
+
+
 async def test_a_thread_is_deleted_by_a_purge_and_a_look(writer: Measured) -> None:
     await _rows(writer.saver, 50, "t")
     assert await writer.cost(writer.saver.adelete_thread("t")) == Cost(2, 2)

@@ -24,9 +24,11 @@ def main() -> int:
     parser.add_argument("--mutant", choices=MUTANTS)
     given = parser.parse_args()
     scenarios = {**SCENARIOS, **PAIRS, **TINY}
-    if given.scenario not in scenarios:
+    if given.scenario is None:
         sys.stdout.write("\n".join(scenarios) + "\n")
-        return 2
+        return 0
+    if given.scenario not in scenarios:
+        parser.error(f"there is no scenario {given.scenario!r}; without arguments: all")
     search = Search(scenarios[given.scenario])
     with pytest.MonkeyPatch.context() as patch:
         if given.mutant:

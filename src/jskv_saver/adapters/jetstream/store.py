@@ -359,6 +359,11 @@ class JetStreamDocumentStore:
 
 def _loop_of(nc: Client) -> asyncio.AbstractEventLoop:
     """The loop that the client lives on, which is that of its reading task."""
+    if not isinstance(nc, Client):
+        raise InvalidRequestError(
+            f"nc must be a connected nats client, not {type(nc).__name__}; for an "
+            "address use from_conn_string(...)"
+        )
     task = getattr(nc, "_reading_task", None)
     loop = task.get_loop() if isinstance(task, asyncio.Task) else running_loop()
     if loop is None:
