@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -141,6 +141,7 @@ def draft_of(
     if not isinstance(counters, Mapping):
         counters = {}
     at_hand = base(scope, ref.id) if ref.id else None
+    _check_channels(values)
     known = at_hand.values if at_hand else {}
     known_versions = at_hand.record.versions if at_hand else {}
     dumps = serde.dumps_typed
@@ -175,7 +176,17 @@ def draft_of(
     )
 
 
+def _check_channels(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidRequestError(
+                f"the name of a channel must be a str, not {type(name).__name__}: "
+                f"{name!r:.80}"
+            )
+
+
 def _versions(versions: ChannelVersions) -> ChannelVersions:
+    _check_channels(versions)
     for channel, version in versions.items():
         if type(version) not in (int, float, str):
             raise InvalidRequestError(
@@ -300,7 +311,10 @@ def lay_out(
     for channel, value in draft.values.items():
         if base is not None and draft.carries(channel, base):
             entry = base.record.channels[channel]
-            if all(run.part for run in entry.runs):
+            if not any(run.part for run in entry.runs):
+                # What the parent has, whatever was at hand when this was serialised.
+                value = Typed(entry.kind, join(entry, base.record.inline, {}))
+            elif all(run.part for run in entry.runs):
                 entries[channel] = entry
                 named += len(entry.runs)
                 # Serialising the same value twice need not give the same bytes.

@@ -88,6 +88,7 @@ async def _walk(
     ids: Sequence[str] | None = None
     at_hand: Ancestors = {}
     child, size = target, _first_batch(target, channels)
+    met = {target.id}
     while remaining and child.parent is not None:
         if child.parent not in at_hand:
             if ids is None:
@@ -97,14 +98,16 @@ async def _walk(
             batch = [*ids[max(end - size + 1, 0) : end], child.parent]
             at_hand = await reader.records_with_writes(scope, batch)
             size = min(size * 2, _LARGEST_BATCH)
-        if child.parent not in at_hand:
+        if child.parent not in at_hand or child.parent in met:
             key = key_of(RECORDS, scope.record(child.parent))
+            what = "comes after it" if child.parent in met else "is not stored"
             raise CorruptDocumentError(
                 f"checkpoint {child.id!r} of thread {scope.thread!r} continues "
-                f"{key!r}, which is not stored: the history of its delta channels is "
-                "not whole",
+                f"{key!r}, which {what}: the history of its delta channels is not "
+                "whole",
                 key=key,
             )
+        met.add(child.parent)
         record, writes = at_hand[child.parent]
         for write in reversed(writes):
             if write.channel in remaining:

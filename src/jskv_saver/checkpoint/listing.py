@@ -55,6 +55,7 @@ class Listing:
         self._writes: dict[Path, list[Path]] | None = None
         self._found: list[tuple[Scope, Record]] = []
         self._at = 0
+        self._is_short = False
 
     async def next_page(self) -> list[Loaded] | None:
         """The next checkpoints, newest first; None at the end."""
@@ -65,6 +66,11 @@ class Listing:
             if self._writes is None and len(page) > _FEW:
                 self._writes = await self._reader.names_of_writes(*self._where)
             loaded = await self._reader.read_contents(page, self._writes)
+            if self._is_short and len(loaded) < len(page) and not self._found:
+                # Older ones take the place of those that were removed meanwhile.
+                self._is_short = False
+                self._names, self._at = None, 0
+                self._bounds = None, page[-1][1].id
             if self._left is not None:
                 self._left -= len(loaded)
             if loaded:
@@ -100,6 +106,7 @@ class Listing:
             return False
         self._found, self._names = records, names
         self._at = len(names)
+        self._is_short = True
         return True
 
     def _cut(self) -> list[tuple[Scope, Record]]:

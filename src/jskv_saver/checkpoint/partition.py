@@ -80,9 +80,8 @@ class Partition:
             page = doubtful[at : at + PAGE]
             records, _ = await self.records(scope, page)
             again = [id for id, each in records.items() if not epoch.kills(each)]
-            if again or (alive and page[-1] < alive[-1]):
-                # The greatest one is among these.
-                alive = sorted([*alive, *again])
+            alive = sorted([*alive, *again])
+            if len(alive) >= KNOWN and alive[-KNOWN] > page[-1]:
                 break
         return tuple(reversed(alive[-KNOWN:]))
 

@@ -97,14 +97,20 @@ class Reader(Contents):
         base = head.base if head else None
         if head is None or base is None or head.known[:1] != (base.record.id,):
             return await self._partition.last_message(scope), None
-        last, writes = await asyncio.gather(
+        id = base.record.id
+        key = (RECORDS, scope.record(id))
+        last, found = await asyncio.gather(
             self._partition.last_message(scope),
-            self._store.get_many(self._namespace, scope.writes(base.record.id)),
+            self._store.get_many(self._namespace, [key, *scope.writes(id)]),
         )
-        if last is None or last.version != head.fence:
+        record = found.get(key)
+        if last is None or last.version != head.fence or last.id[-1] != id:
             return last, None
-        self._heads.met(scope, base.record.id, base.record.id)
-        return last, await self._with_contents(scope, base.record, writes.values())
+        if record is None or record.version != base.record.version:
+            return last, None
+        self._heads.met(scope, id, id)
+        writes = [document for at, document in found.items() if at != key]
+        return last, await self._with_contents(scope, base.record, writes)
 
     async def by_id(self, scope: Scope, id: str) -> Loaded | None:
         """The checkpoint with an id, or None."""
@@ -146,7 +152,9 @@ class Reader(Contents):
     ) -> Loaded | None:
         """A record with its values and writes; None if it was removed meanwhile."""
         at_hand = self._heads.base(scope, record.id)
-        if at_hand is None or at_hand.record.version != record.version:
+        if at_hand is not None and at_hand.record.version != record.version:
+            # The id has a second life: what is remembered is of the first one.
+            self._heads.forget(scope)
             at_hand = None
         values = at_hand.values if at_hand else {}
         digests = {
@@ -162,14 +170,19 @@ class Reader(Contents):
         reads: list[tuple[str, Pattern]] = [
             (PARTS, scope.part(digest)) for digest in digests
         ]
+        own = (RECORDS, scope.record(record.id))
         if writes is None:
-            reads += scope.writes(record.id)
+            # Once more with its writes: without it they may be gone as well.
+            reads += [own, *scope.writes(record.id)]
         if had_sends(record):
             reads += scope.writes(record.parent or "")
         parts: dict[bytes, bytes] = {}
         documents: list[Document] = list(writes or ())
         if reads:
-            found = await self._store.get_many(self._namespace, reads)
+            found = dict(await self._store.get_many(self._namespace, reads))
+            again = found.pop(own, None)
+            if writes is None and (again is None or again.version != record.version):
+                return None
             for (collection, _), document in found.items():
                 if collection == PARTS:
                     digest, content = part_of(document)
@@ -218,10 +231,14 @@ class Reader(Contents):
         ones that are there may be missing. Empty where it does not know enough.
         """
         scope = Scope(self._partition.agent, thread, ns)
-        head = await self._partition.read_head(scope)
-        if count > len(head.known) and len(head.known) >= KNOWN:
+        last = await self._partition.last_message(scope)
+        if last is None or is_epoch(last):
+            # A removal is under way, or was the last thing that happened.
             return []
-        return [scope.record(id) for id in head.known[:count]]
+        known = decode_record(last).known
+        if count > len(known) >= KNOWN:
+            return []
+        return [scope.record(id) for id in known[:count]]
 
     async def names_of_writes(
         self, thread: str | None, ns: str | None

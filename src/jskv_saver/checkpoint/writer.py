@@ -125,6 +125,12 @@ class Writer:
         except VersionConflictError:
             heads.forget(scope)
             return False
+        except DocumentNotFoundError:
+            heads.forget(scope)
+            # It may be stored already, which a remembered head does not know.
+            if remembered:
+                return False
+            raise
         heads.set(scope, head)
         heads.met(scope, draft.id, head.known[0])
         return True
