@@ -68,6 +68,8 @@ def test_an_empty_bucket_says_so(run: Run, nats_url: str, bucket: str) -> None:
 
     asyncio.run(make())
     assert run("threads").out == f"no threads in bucket {bucket}\n"
+    nobody = run("threads", "--namespace", "nope", "--agent", "a").out
+    assert nobody == f"no threads in bucket {bucket} of namespace nope of agent a\n"
 
 
 def test_keys_of_other_programs_are_left_out(

@@ -73,7 +73,8 @@ def threads(
             {"bucket": bucket, "total": len(found), "threads": list(map(plain, chosen))}
         )
     else:
-        views.print_threads(bucket, chosen, len(found))
+        wanted = {"namespace": namespace, "agent": agent}
+        views.print_threads(bucket, chosen, len(found), wanted)
 
 
 def history(

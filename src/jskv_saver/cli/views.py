@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -44,11 +44,21 @@ _CHANNELS = (Column("channel"), Column("version", folds_to=12), *_VALUE)
 _WRITES = (Column("task"), Column("channel"), *_VALUE)
 
 
-def print_threads(bucket: str, threads: Sequence[ThreadInfo], total: int) -> None:
-    """Print a table of threads."""
+def print_threads(
+    bucket: str,
+    threads: Sequence[ThreadInfo],
+    total: int,
+    wanted: Mapping[str, str | None],
+) -> None:
+    """Print a table of threads, or that there are none of the namespace and agent."""
     out = console()
     if not threads:
-        out.print(Text.assemble("no threads in bucket ", shown(bucket)))
+        of = [
+            Text.assemble(f" of {name} ", shown(value))
+            for name, value in wanted.items()
+            if value is not None
+        ]
+        out.print(Text.assemble("no threads in bucket ", shown(bucket), *of))
         return
     rows: list[tuple[str | Text, ...]] = []
     for info in threads:
