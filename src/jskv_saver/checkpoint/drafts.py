@@ -73,6 +73,8 @@ class Draft(NamedTuple):
         changed: Channels that are new in this checkpoint.
         values: All channel values.
         is_copy: Whether it is one of another thread, and no less whole than that.
+        assumed: Channels whose bytes are the parent's as it was remembered, which may
+            be those of a first life of its id; the caller's were not looked at.
     """
 
     scope: Scope
@@ -88,6 +90,7 @@ class Draft(NamedTuple):
     changed: frozenset[str]
     values: Mapping[str, Typed]
     is_copy: bool = False
+    assumed: frozenset[str] = frozenset()
 
     def carries(self, channel: str, base: Base) -> bool:
         """Whether a channel's value is that of the parent, by version."""
@@ -146,6 +149,7 @@ def draft_of(
     known_versions = at_hand.record.versions if at_hand else {}
     dumps = serde.dumps_typed
     stored: dict[str, Typed] = {}
+    assumed: list[str] = []
     for channel, value in values.items():
         if (
             channel in known
@@ -154,6 +158,7 @@ def draft_of(
             and known_versions.get(channel) == versions[channel]
         ):
             stored[channel] = known[channel]
+            assumed.append(channel)
         else:
             stored[channel] = Typed(*dumps(value))
     return Draft(
@@ -173,6 +178,7 @@ def draft_of(
         versions=versions,
         changed=frozenset(new_versions),
         values=stored,
+        assumed=frozenset(assumed),
     )
 
 

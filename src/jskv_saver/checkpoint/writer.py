@@ -256,7 +256,13 @@ class Writer:
         pairs = [
             (Typed(record.skeleton.kind, skeleton), draft.skeleton),
             (Typed(record.metadata.kind, metadata), draft.metadata),
-            *((old, draft.values.get(name, old)) for name, old in stored.items()),
+            # What was assumed is unchanged since the parent, as in what is stored: the
+            # parent and the versions are compared.
+            *(
+                (old, draft.values.get(name, old))
+                for name, old in stored.items()
+                if name not in draft.assumed
+            ),
         ]
         if (
             record.parent == draft.parent
