@@ -9,7 +9,12 @@ from tests.checkpoint.saving import at, ids, put, values
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.reader import Reader
-from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
+from jskv_saver.checkpoint.writer import Writer
+from jskv_saver.errors import (
+    CorruptDocumentError,
+    DocumentNotFoundError,
+    InvalidRequestError,
+)
 
 
 async def test_a_listing_whose_newest_is_removed_meanwhile_goes_on_to_older_ones(
@@ -120,3 +125,40 @@ async def test_a_channel_is_called_by_a_text(
     with pytest.raises(InvalidRequestError, match="name of a channel"):
         await put(saver, "1", {}, versions={name: 1})
     assert await ids(saver, at()) == []
+
+
+@pytest.mark.parametrize("deltas", [{}, {"d": (1, 1)}])
+async def test_a_parent_that_came_and_went_is_not_built_upon(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+    deltas: dict[str, Any],
+) -> None:
+    """Nothing was there when it was looked; then the parent; then nothing again."""
+    text = "x" * 3000
+    assert await saver.aget_tuple(at()) is None
+    await put(other, "1", {"text": text})
+    store_checkpoint = Writer._store_checkpoint
+
+    async def overtaken(self: Writer, *what: Any) -> Any:
+        monkeypatch.setattr(Writer, "_store_checkpoint", store_checkpoint)
+        await other.adelete_thread("t")
+        return await store_checkpoint(self, *what)
+
+    monkeypatch.setattr(Writer, "_store_checkpoint", overtaken)
+    child = put(
+        saver,
+        "2",
+        {"text": text},
+        parent="1",
+        versions={"text": "1"},
+        new={},
+        counters_since_delta_snapshot=deltas,
+    )
+    if deltas:
+        with pytest.raises(DocumentNotFoundError):
+            await child
+        assert await ids(other, at()) == []
+    else:
+        await child
+        assert await values(other) == {"text": text}

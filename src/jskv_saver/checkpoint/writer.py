@@ -158,7 +158,9 @@ class Writer:
             return None
         if head.base and head.base.record.id == parent:
             return head.base
-        records, epoch = await self._partition.records(scope, [parent], epoch=True)
+        # The fence of an empty namespace would not notice that the parent goes again.
+        ids = [parent] if head.fence else []
+        records, epoch = await self._partition.records(scope, ids, epoch=True)
         if epoch and parent in records and epoch.kills(records[parent]):
             records = {}
         if parent not in records:
@@ -203,14 +205,8 @@ class Writer:
             (PARTS, scope.part(name), {"b": content}, None)
             for name, content in parts.items()
         ]
-        writes.append(
-            (
-                RECORDS,
-                scope.record(draft.id),
-                encode_record(new.record),
-                (scope.prefix, fence),
-            )
-        )
+        whole, guard = encode_record(new.record), (scope.prefix, fence)
+        writes.append((RECORDS, scope.record(draft.id), whole, guard))
         stored = await self._store.put_many(self._namespace, writes, exact=False)
         record = new.record._replace(version=stored[-1].version)
         known = greatest(head.known, record.id)
