@@ -55,7 +55,10 @@ def test_without_the_wheel_the_path_is_searched(
 
 def test_a_server_whose_keeper_is_gone_cannot_start_again() -> None:
     with LocalServer() as server:
-        os.kill(os.getsid(server.pid), signal.SIGKILL)
+        keeper = os.getsid(server.pid)
+        os.kill(keeper, signal.SIGKILL)
+        # Until it has died; it stays for the server to find.
+        os.waitid(os.P_PID, keeper, os.WEXITED | os.WNOWAIT)
         with pytest.raises(StoreUnavailableError, match="keeps nats-server has died"):
             server.start()
         # Nothing of it is left, so that the next start makes all anew.
