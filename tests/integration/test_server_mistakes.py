@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,24 @@ def test_without_the_wheel_the_path_is_searched(
         assert program == str(tmp_path / "nats-server")
 
 
+def _runs(pid: int) -> bool:
+    """Whether a process has not ended; nobody may have asked for a dead one yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
 def test_a_server_whose_keeper_is_gone_cannot_start_again() -> None:
     with LocalServer() as server:
-        keeper = os.getsid(server.pid)
+        served, keeper = server.pid, os.getsid(server.pid)
         os.kill(keeper, signal.SIGKILL)
-        # Until it has died; it stays for the server to find.
+        # Until both have died; the keeper stays for its parent to find.
         os.waitid(os.P_PID, keeper, os.WEXITED | os.WNOWAIT)
+        os.kill(served, signal.SIGKILL)
+        while _runs(served):
+            time.sleep(0.001)
         with pytest.raises(StoreUnavailableError, match="keeps nats-server has died"):
             server.start()
         # Nothing of it is left, so that the next start makes all anew.
