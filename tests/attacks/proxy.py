@@ -76,8 +76,12 @@ class Proxy:
             writer.transport.abort()
             return
         self._writers.add(forth)
-        for source, sink, way in (reader, forth, "request"), (back, writer, "answer"):
-            task = asyncio.create_task(self._pass_on(source, sink, way))  # type: ignore[arg-type]
+        ways = (
+            self._pass_on(reader, forth, "request"),
+            self._pass_on(back, writer, "answer"),
+        )
+        for way in ways:
+            task = asyncio.create_task(way)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

@@ -134,14 +134,17 @@ async def test_where_nothing_is_left_nothing_is_written(
     await put(saver, "1", {"text": TEXT})
     await put(saver, "2", {"text": TEXT + "2"}, parent="1")
     await saver.aput_writes(at("2"), [("c", LARGE)], "task")
-    newest = {"order_by": ("@version", "desc"), "within": ("default", "t")}
+    newest: dict[str, Any] = {
+        "order_by": ("@version", "desc"),
+        "within": ("default", "t"),
+    }
     before = [
-        (await saver.store.find("default", name, **newest)).items  # type: ignore[arg-type]
+        (await saver.store.find("default", name, **newest)).items
         for name in ("cp", "bl", "wr")
     ]
     await saver.arepair(["t", "unknown"])
     after = [
-        (await saver.store.find("default", name, **newest)).items  # type: ignore[arg-type]
+        (await saver.store.find("default", name, **newest)).items
         for name in ("cp", "bl", "wr")
     ]
     assert after == before

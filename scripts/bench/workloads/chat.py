@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import ormsgpack
 from scripts.bench.chain import Chain
@@ -88,7 +89,7 @@ async def window(bench: Bench) -> AsyncGenerator[None, None]:
     bench.record("stored / distinct bytes", stored / sum(map(len, distinct)), "x")
 
 
-def _packed(message: object) -> bytes:
+def _packed(message: Any) -> bytes:
     if not isinstance(message, dict):
-        message = message.model_dump()  # type: ignore[attr-defined]
+        message = message.model_dump()
     return ormsgpack.packb(message)
