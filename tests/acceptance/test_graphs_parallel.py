@@ -71,8 +71,11 @@ async def test_sent_tasks_survive_a_failure(drive: Driver, tmp_path: Path) -> No
     builder.add_edge("start", "fail")
     graph = drive.compile(builder)
     config = thread(journal=str(journal))
+    # One after the other, so that the sent tasks have finished when the last fails.
+    config["max_concurrency"] = 1
     with pytest.raises(RuntimeError, match="later"):
         await drive.invoke(graph, {"log": []}, config)
+    assert journal.read_text().splitlines()[-1] == "fail"
     result = await drive.invoke(graph, None, config)
 
     assert sorted(result["log"]) == sorted(
