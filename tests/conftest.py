@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import nats
 import pytest
 from hypothesis import HealthCheck, settings
+from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
 from jskv_saver import LocalServer
@@ -40,6 +41,13 @@ def nats_server() -> Iterator[LocalServer]:
 @pytest.fixture
 def nats_url(nats_server: LocalServer) -> str:
     return nats_server.url
+
+
+@pytest.fixture
+async def client(nats_url: str) -> AsyncIterator[Client]:
+    client = await nats.connect(nats_url)
+    yield client
+    await client.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from asyncio import to_thread
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from langchain_core.messages import (
@@ -272,9 +272,9 @@ async def test_a_list_that_becomes_a_delta_channel_keeps_its_items(
     ]
 
 
-def _merged(state: list[AnyMessage], writes: list[Any]) -> list[AnyMessage]:
+def _merged(state: list[Any], writes: list[Any]) -> list[Any]:
     for write in writes:
-        state = add_messages(state, write)  # type: ignore[assignment, arg-type]
+        state = cast(list[Any], add_messages(state, write))
     return state
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -53,18 +52,6 @@ def open_saver(way: str, request: pytest.FixtureRequest) -> OpenSaver:
     url = request.getfixturevalue("nats_url")
     bucket = request.getfixturevalue("bucket")
     return lambda: JetStreamSaver.from_conn_string(url, bucket=bucket)
-
-
-@pytest.fixture
-async def saver(open_saver: OpenSaver) -> AsyncIterator[DocumentCheckpointSaver]:
-    async with open_saver() as opened:
-        yield opened
-
-
-@pytest.fixture
-async def other(open_saver: OpenSaver) -> AsyncIterator[DocumentCheckpointSaver]:
-    async with open_saver() as opened:
-        yield opened
 
 
 async def _nothing_is_left(

@@ -6,12 +6,10 @@ taken over from there runs on the others alone.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import nats
 import pytest
-from nats.aio.client import Client
+from tests.checkpoint.conftest import other, saver
 from tests.checkpoint.saving import OpenSaver
 from tests.faults.blocking import Blocking
 
@@ -20,6 +18,8 @@ from jskv_saver import (
     JetStreamDocumentStore,
     MemoryDocumentStore,
 )
+
+__all__ = ["kind", "open_saver", "other", "saver"]
 
 
 @pytest.fixture(params=["memory", "jetstream", "plain"])
@@ -49,24 +49,3 @@ def open_saver(kind: str, request: pytest.FixtureRequest) -> OpenSaver:
         return Blocking(saver) if face else saver
 
     return open_
-
-
-@pytest.fixture
-async def saver(open_saver: OpenSaver) -> AsyncIterator[DocumentCheckpointSaver]:
-    """A saver that lives on the test's loop, or blocks in threads."""
-    async with open_saver() as opened:
-        yield opened
-
-
-@pytest.fixture
-async def other(open_saver: OpenSaver) -> AsyncIterator[DocumentCheckpointSaver]:
-    """A second saver on the same storage."""
-    async with open_saver() as opened:
-        yield opened
-
-
-@pytest.fixture
-async def client(nats_url: str) -> AsyncIterator[Client]:
-    client = await nats.connect(nats_url)
-    yield client
-    await client.close()

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from operator import add
 from typing import Annotated, Any, TypedDict
 
-import nats
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import END, START, StateGraph
@@ -14,7 +13,7 @@ from langgraph.types import Command, interrupt
 from nats.aio.client import Client
 from tests.integration.commands import Result, Run
 
-from jskv_saver import JetStreamSaver
+from jskv_saver import JetStreamDocumentStore, JetStreamSaver
 from jskv_saver.__main__ import main
 from jskv_saver.adapters.jetstream.bucket import Bucket
 
@@ -97,10 +96,11 @@ def fill(nats_url: str, bucket: str) -> Callable[..., None]:
 
 
 @pytest.fixture
-async def client(nats_url: str) -> AsyncIterator[Client]:
-    client = await nats.connect(nats_url)
-    yield client
-    await client.close()
+async def store(nats_url: str, bucket: str) -> AsyncIterator[JetStreamDocumentStore]:
+    async with JetStreamDocumentStore.from_conn_string(
+        nats_url, bucket=bucket
+    ) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,6 @@ from jskv_saver.errors import (
 
 MOST = 40
 """More messages than any call sends."""
-
-
-@pytest.fixture
-async def store(nats_url: str, bucket: str) -> AsyncIterator[JetStreamDocumentStore]:
-    async with JetStreamDocumentStore.from_conn_string(
-        nats_url, bucket=bucket
-    ) as opened:
-        yield opened
 
 
 async def _killed(

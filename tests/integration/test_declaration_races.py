@@ -83,14 +83,6 @@ class SlowBucket(Bucket):
 
 
 @pytest.fixture
-async def store(nats_url: str, bucket: str) -> AsyncIterator[JetStreamDocumentStore]:
-    async with JetStreamDocumentStore.from_conn_string(
-        nats_url, bucket=bucket
-    ) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def docs(store: JetStreamDocumentStore) -> BoundDocuments:
     return store.bind("owner")
 

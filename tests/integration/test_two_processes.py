@@ -64,14 +64,6 @@ async def children(nats_url: str, bucket: str) -> AsyncIterator[list[Child]]:
         ]
 
 
-@pytest.fixture
-async def store(nats_url: str, bucket: str) -> AsyncIterator[JetStreamDocumentStore]:
-    async with JetStreamDocumentStore.from_conn_string(
-        nats_url, bucket=bucket
-    ) as opened:
-        yield opened
-
-
 async def _race(
     children: list[Child], ids: str, data: dict[str, Any], **condition: Any
 ) -> Counter[str]:
