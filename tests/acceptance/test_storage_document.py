@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.show_keys import documents, keys
 
-from jskv_saver.adapters.jetstream.tokens import decode_token, encode_token
+from jskv_saver._nats.tokens import decode_token, encode_token
 from jskv_saver.adapters.jetstream.values import value_token
 
 STORAGE = (Path(__file__).parents[2] / "docs/storage.md").read_text()

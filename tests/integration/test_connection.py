@@ -16,8 +16,8 @@ import pytest
 from tests.conftest import BINARY
 
 from jskv_saver import JetStreamDocumentStore, LocalServer
+from jskv_saver._nats.connection import Connection
 from jskv_saver._server_process import free_port
-from jskv_saver.adapters.jetstream.connection import Connection
 from jskv_saver.errors import (
     InvalidRequestError,
     JskvError,

@@ -20,8 +20,8 @@ from tests.integration.tapping import is_tapped, socket_of
 from tests.integration.test_connection import CERTIFICATE, CONFIG
 
 from jskv_saver import LocalServer
+from jskv_saver._nats.tap import Tap, tap
 from jskv_saver.adapters.jetstream.bucket import Bucket, BucketOptions, Put
-from jskv_saver.adapters.jetstream.tap import Tap, tap
 from jskv_saver.errors import JskvError, StoreClosedError, UnknownOutcomeError
 
 MB = 1024 * 1024

@@ -19,8 +19,8 @@ from tests.integration.tapping import go_on, is_tapped, socket_of
 from tests.integration.test_bucket_faults import stop
 
 from jskv_saver import LocalServer
+from jskv_saver._nats.waiting import Message
 from jskv_saver.adapters.jetstream.bucket import Bucket, BucketOptions, Put
-from jskv_saver.adapters.jetstream.waiting import Message
 from jskv_saver.errors import (
     DocumentTooLargeError,
     PermissionDeniedError,

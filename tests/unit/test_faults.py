@@ -9,7 +9,7 @@ import nats.errors
 import nats.js.errors
 import pytest
 
-from jskv_saver.adapters.jetstream.faults import (
+from jskv_saver._nats.faults import (
     ApiError,
     denied,
     error_of,
@@ -18,7 +18,7 @@ from jskv_saver.adapters.jetstream.faults import (
     translated,
     violation_of,
 )
-from jskv_saver.adapters.jetstream.faults import Translation as Context
+from jskv_saver._nats.faults import Translation as Context
 from jskv_saver.errors import (
     BucketNotFoundError,
     DocumentTooLargeError,

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jskv_saver.adapters.jetstream import keys
-from jskv_saver.adapters.jetstream.tokens import (
+from jskv_saver._nats.tokens import (
     TOKEN_LIMIT,
     Digested,
     decode_token,
     encode_token,
     is_digested,
 )
+from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.values import is_ordered, kind_of_token, value_token
 from jskv_saver.document.model import ANY
 from jskv_saver.errors import CorruptDocumentError, InvalidRequestError

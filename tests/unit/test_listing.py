@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from jskv_saver._nats.connection import Connection
+from jskv_saver._nats.requests import Requests
 from jskv_saver.adapters.jetstream.api import Api
-from jskv_saver.adapters.jetstream.connection import Connection
 from jskv_saver.adapters.jetstream.reads import Reads
-from jskv_saver.adapters.jetstream.requests import Requests
 from jskv_saver.errors import StoreUnavailableError
 
 PAGE = 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jskv_saver.adapters.jetstream.settings import DEFAULT_ADDRESS, Settings, resolve
+from jskv_saver._nats.settings import DEFAULT_ADDRESS, Settings, resolve
 from jskv_saver.errors import InvalidRequestError
 
 

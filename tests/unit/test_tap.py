@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.wires import SIDS, Frame, Line, check, in_order, message
 
-from jskv_saver.adapters.jetstream.tap import Tap
+from jskv_saver._nats.tap import Tap
 
 TRICKS = (
     b"",

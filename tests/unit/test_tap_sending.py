@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from tests.unit.wires import Line
 
-from jskv_saver.adapters.jetstream.tap import Reply, encode_headers, parse_headers
+from jskv_saver._nats.tap import Reply, encode_headers, parse_headers
 
 # -- sending -------------------------------------------------------------------------
 

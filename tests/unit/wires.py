@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jskv_saver.adapters.jetstream.tap import Reply, Tap
+from jskv_saver._nats.tap import Reply, Tap
 
 SIDS = (7, 77)
 Event = tuple[str, Any]

@@ -7,10 +7,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from jskv_saver.adapters.jetstream.faults import ApiError, error_of
-from jskv_saver.adapters.jetstream.requests import Requests
+from jskv_saver._nats.faults import ApiError, error_of
+from jskv_saver._nats.requests import Requests
+from jskv_saver._nats.waiting import NobodyListensError
 from jskv_saver.adapters.jetstream.stream import stream_name
-from jskv_saver.adapters.jetstream.waiting import NobodyListensError
 from jskv_saver.errors import (
     BucketNotFoundError,
     JskvError,

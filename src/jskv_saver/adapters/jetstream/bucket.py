@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from nats.aio.client import Client
 
+from jskv_saver._nats.connection import Connection
+from jskv_saver._nats.requests import Requests
 from jskv_saver.adapters.jetstream.api import Api
-from jskv_saver.adapters.jetstream.connection import Connection
 from jskv_saver.adapters.jetstream.entry import Entry, Put
 from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, BucketOptions
 from jskv_saver.adapters.jetstream.reads import Reads
-from jskv_saver.adapters.jetstream.requests import Requests
 from jskv_saver.adapters.jetstream.stream import (
     Features,
     check,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from jskv_saver.adapters.jetstream.tap import Answer, Reply
+from jskv_saver._nats.tap import Answer, Reply
 from jskv_saver.errors import InvalidRequestError
 
 _OPERATION: Final = "KV-Operation"

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from jskv_saver.adapters.jetstream.tokens import (
+from jskv_saver._nats.tokens import (
     TOKEN_LIMIT,
     Digested,
     decode_token,

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from jskv_saver._nats.tokens import encode_token
 from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.bucket import Bucket, Entry
 from jskv_saver.adapters.jetstream.catalog import Catalog
@@ -24,7 +25,6 @@ from jskv_saver.adapters.jetstream.records import (
     path_in,
 )
 from jskv_saver.adapters.jetstream.repairs import Repairs
-from jskv_saver.adapters.jetstream.tokens import encode_token
 from jskv_saver.document.model import (
     Document,
     Page,

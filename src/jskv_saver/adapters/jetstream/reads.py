@@ -7,6 +7,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from jskv_saver._nats.faults import ApiError, Status, error_of
+from jskv_saver._nats.requests import Requests
+from jskv_saver._nats.tap import Answer, status_of
+from jskv_saver._nats.waiting import NobodyListensError
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import (
     Entry,
@@ -17,10 +21,6 @@ from jskv_saver.adapters.jetstream.entry import (
     is_plain,
     pending_after,
 )
-from jskv_saver.adapters.jetstream.faults import ApiError, Status, error_of
-from jskv_saver.adapters.jetstream.requests import Requests
-from jskv_saver.adapters.jetstream.tap import Answer, status_of
-from jskv_saver.adapters.jetstream.waiting import NobodyListensError
 from jskv_saver.errors import StoreUnavailableError
 
 # The server answers at most 1024 subjects at once (ADR-31), and cuts a client off that

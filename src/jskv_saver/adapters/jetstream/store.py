@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from nats.aio.client import Client
 
+from jskv_saver._nats.settings import CONNECT_OPTIONS
 from jskv_saver._portal import Portal, running_loop
 from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Bucket
@@ -24,7 +25,6 @@ from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, parse_options
 from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.adapters.jetstream.repairs import Repairs
 from jskv_saver.adapters.jetstream.reserved import ReservedWrites
-from jskv_saver.adapters.jetstream.settings import CONNECT_OPTIONS
 from jskv_saver.document import paging, requests
 from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.document.declarations import parse_spec

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from jskv_saver.adapters.jetstream.tokens import (
+from jskv_saver._nats.tokens import (
     TOKEN_LIMIT,
     digest_token,
     encode_token,

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from jskv_saver._nats.faults import ApiError, error_of, lost
+from jskv_saver._nats.requests import Requests
+from jskv_saver._nats.tap import Answer, encode_headers
+from jskv_saver._nats.waiting import Message, NobodyListensError
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import (
     Put,
     checked_filter,
     checked_key,
 )
-from jskv_saver.adapters.jetstream.faults import ApiError, error_of, lost
 from jskv_saver.adapters.jetstream.keys import KEY_LIMIT
 from jskv_saver.adapters.jetstream.reads import Reads
-from jskv_saver.adapters.jetstream.requests import Requests
 from jskv_saver.adapters.jetstream.stream import Features
-from jskv_saver.adapters.jetstream.tap import Answer, encode_headers
-from jskv_saver.adapters.jetstream.waiting import Message, NobodyListensError
 from jskv_saver.errors import (
     DocumentTooLargeError,
     JskvError,

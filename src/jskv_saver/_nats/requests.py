@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 from nats.aio.client import Client
 
-from jskv_saver.adapters.jetstream.connection import Connection
-from jskv_saver.adapters.jetstream.faults import (
+from jskv_saver._nats.connection import Connection
+from jskv_saver._nats.faults import (
     Translation,
     denied,
     lost,
@@ -23,8 +23,8 @@ from jskv_saver.adapters.jetstream.faults import (
     violation_in,
     violation_of,
 )
-from jskv_saver.adapters.jetstream.tap import Answer, Sink, Tap, encode_headers, tap
-from jskv_saver.adapters.jetstream.waiting import (
+from jskv_saver._nats.tap import Answer, Sink, Tap, encode_headers, tap
+from jskv_saver._nats.waiting import (
     Batch,
     BatchAnswer,
     Collecting,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from nats.aio.client import Client
 
-from jskv_saver.adapters.jetstream.addresses import check_addresses, scheme_of
+from jskv_saver._nats.addresses import check_addresses, scheme_of
 from jskv_saver.errors import InvalidRequestError
 
 DEFAULT_ADDRESS: Final = "nats://localhost:4222"

@@ -14,8 +14,8 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.protocol.parser import AUTHORIZATION_VIOLATION
 
-from jskv_saver.adapters.jetstream.addresses import redacted
-from jskv_saver.adapters.jetstream.settings import Settings, resolve
+from jskv_saver._nats.addresses import redacted
+from jskv_saver._nats.settings import Settings, resolve
 from jskv_saver.errors import (
     InvalidRequestError,
     JskvError,

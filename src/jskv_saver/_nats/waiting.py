@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from nats.aio.client import Client
 
-from jskv_saver.adapters.jetstream.faults import Status, lost
-from jskv_saver.adapters.jetstream.tap import Answer, is_bare, status_of
+from jskv_saver._nats.faults import Status, lost
+from jskv_saver._nats.tap import Answer, is_bare, status_of
 from jskv_saver.errors import JskvError, PermissionDeniedError
 
 

@@ -1,0 +1,1 @@
+"""Connections, requests and subjects on NATS, for every adapter that speaks it."""
