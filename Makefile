@@ -17,8 +17,8 @@ RUN := .venv-test/bin/python -m
 REQUIREMENTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-unit soak matrix test-docker check format lint type layers docs audit demo \
-	bench clean
+.PHONY: help test test-unit soak matrix test-docker check format lint type layers docs proto \
+	proto-check audit demo bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,7 +38,7 @@ matrix: $(TEST_READY) ## contract and saver tests on nats-server 2.11, 2.12 and 
 test-docker: $(TEST_READY) ## tests that need a Docker daemon
 	$(RUN) pytest -m docker $(PYTEST_ARGS)
 
-check: lint type layers docs audit ## everything but the tests
+check: lint type layers docs proto-check audit ## everything but the tests
 
 format: $(TEST_READY) ## rewrite the code in the house style
 	$(RUN) ruff check --fix-only --quiet .
@@ -56,6 +56,12 @@ layers: $(TEST_READY) ## import-linter: who may import whom
 
 docs: $(TEST_READY) ## links, code blocks and names in the documents
 	.venv-test/bin/python scripts/check_docs.py
+
+proto: $(TEST_READY) ## generate the code of the wire contract
+	.venv-test/bin/python scripts/gen_proto.py
+
+proto-check: $(TEST_READY) ## the wire contract: style, breaking changes, generated code
+	.venv-test/bin/python scripts/gen_proto.py --check
 
 audit: $(TEST_READY) ## known vulnerabilities of the pinned packages
 	.venv-test/bin/python scripts/audit.py
