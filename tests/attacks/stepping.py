@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from tests.integration.buckets import until
+from tests.patience import until
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nats.aio.client import Client
+from tests.patience import PATIENCE
 
 from jskv_saver.adapters.jetstream.bucket import Bucket, BucketOptions, Put
 
@@ -26,14 +27,9 @@ WRITES: dict[str, Call] = {
 }
 CALLS = READS | WRITES
 FAST = BucketOptions(timeout=0.6)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it does not happen")
+"""Of calls that end in vain; others are made patiently."""
+SLOW = BucketOptions(timeout=PATIENCE)
+"""Of calls that end at once."""
 
 
 async def ignore(error: Exception) -> None:
@@ -67,8 +63,8 @@ async def make_stream(client: Client, bucket: str, **settings: Any) -> dict[str,
 
 async def gone(kv: Bucket, key: str) -> None:
     """Wait until the key has expired."""
-    for _ in range(50):
+    for _ in range(600):
         if await kv.get(key) is None:
             return
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.05)
     raise AssertionError("it does not expire")

@@ -15,13 +15,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
 from tests.conftest import BINARY
-from tests.integration.buckets import ignore, until
+from tests.integration.buckets import SLOW, ignore
 from tests.integration.tapping import is_tapped, socket_of
 from tests.integration.test_connection import CERTIFICATE, CONFIG
+from tests.patience import at_once, until
 
 from jskv_saver import LocalServer
 from jskv_saver._nats.tap import Tap, tap
-from jskv_saver.adapters.jetstream.bucket import Bucket, BucketOptions, Put
+from jskv_saver.adapters.jetstream.bucket import Bucket, Put
 from jskv_saver.errors import JskvError, StoreClosedError, UnknownOutcomeError
 
 MB = 1024 * 1024
@@ -267,7 +268,7 @@ async def test_a_closed_store_leaves_nothing_behind(
 async def test_what_its_user_does_with_the_client(
     own_server: LocalServer, given: Client, bucket: str, how: str
 ) -> None:
-    kv = Bucket(given, bucket, BucketOptions(timeout=20))
+    kv = Bucket(given, bucket, SLOW)
     await kv.put("a", b"x")
     calls = [
         asyncio.create_task(call)
@@ -276,7 +277,7 @@ async def test_what_its_user_does_with_the_client(
     ]
     for _ in range(3):
         await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    with at_once():
         await getattr(given, how)()
         results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
