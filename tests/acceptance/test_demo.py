@@ -4,13 +4,11 @@ import io
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +16,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.patience import PATIENCE, wait_until
 
 from jskv_saver.cli import demo, demo_story
 from jskv_saver.cli.demo_process import DemoFailedError
@@ -33,13 +32,6 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _until(holds: Callable[[], bool], seconds: float = 15) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        select.select([], [], [], 0.02)
 
 
 def _processes(output: str) -> set[int]:
@@ -110,7 +102,7 @@ def test_the_demo_shows_what_it_promises() -> None:
 async def test_the_demo_fails_with_a_saver_that_does_not_save(
     damage: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_story, "_PATIENCE", 1.0)
+    monkeypatch.setattr(demo_story, "_PATIENCE", 0.2)
     script = tmp_path / "worker.py"
     script.write_text(
         textwrap.dedent("""
@@ -268,8 +260,8 @@ def test_no_process_stays_behind(number: signal.Signals) -> None:
         assert len(processes) == 2
         assert all(map(_alive, processes))
         process.send_signal(number)
-        assert process.wait(20) != 0
-        _until(lambda: not any(map(_alive, processes)))
+        assert process.wait(PATIENCE) != 0
+        wait_until(lambda: not any(map(_alive, processes)))
 
 
 def test_a_kept_server_can_be_looked_at() -> None:
@@ -289,5 +281,5 @@ def test_a_kept_server_can_be_looked_at() -> None:
         )
         assert "refund-4711" in done.stdout
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-        _until(lambda: not any(map(_alive, _processes(output))))
+        assert process.wait(PATIENCE) == 0
+        wait_until(lambda: not any(map(_alive, _processes(output))))

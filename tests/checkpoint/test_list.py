@@ -19,6 +19,7 @@ from tests.checkpoint.saving import (
     put,
     put_chain,
 )
+from tests.patience import PATIENCE
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.errors import InvalidRequestError
@@ -267,7 +268,7 @@ async def test_a_half_read_listing_stands_in_nobody_s_way(
     await put_chain(saver, numbered(300))
     listing = saver.alist(at())
     first = await anext(listing)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await put(saver, "900000", {"x": 1}, parent="000299")
         await put(other, "900001", {"x": 2}, parent="900000")
         await saver.aput_writes(at("900001"), [("a", 1)], "task")
@@ -303,7 +304,7 @@ async def test_listings_that_are_abandoned_cost_nothing(
     for _ in range(150):
         assert id_of(await anext(saver.alist(at()))) == "000029"
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await put(saver, "900000")
     assert len(asyncio.all_tasks()) == tasks
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langgraph.types import Send
 from tests.checkpoint.saving import OpenSaver, at, put, put_chain
+from tests.patience import PATIENCE
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.pruner import Pruner
@@ -247,7 +248,7 @@ async def test_a_prune_ends_beside_a_writer_that_does_not_pause(
 
     writer = asyncio.create_task(write())
     try:
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(PATIENCE):
             await saver.aprune(["t"])
     finally:
         stop = True

@@ -19,6 +19,7 @@ from tests.checkpoint.saving import (
     put_chain,
     values,
 )
+from tests.patience import PATIENCE
 
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
 from jskv_saver.document.model import Document, Write
@@ -86,7 +87,7 @@ async def test_puts_of_two_that_interleave_are_both_kept(
 async def test_many_puts_at_once_do_not_starve_each_other(
     saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
 ) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(
             *(put(saver, f"{n:04}", {"n": n}) for n in range(200)),
             *(put(other, f"{n:04} other", {"n": n}) for n in range(20)),

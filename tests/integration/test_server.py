@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import nats
 import pytest
 from nats.errors import Error as NatsError
 from nats.js.api import StreamConfig
+from tests.patience import PATIENCE, wait_until
 
 from jskv_saver import LocalServer
 from jskv_saver._server_process import free_port
@@ -52,13 +51,6 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        select.select([], [], [], 0.01)
 
 
 @contextmanager
@@ -153,7 +145,7 @@ async def test_the_store_survives_a_kill(own_server: LocalServer) -> None:
 def test_a_server_killed_by_someone_else_starts_again(own_server: LocalServer) -> None:
     pid = own_server.pid
     os.kill(pid, signal.SIGKILL)
-    _until(lambda: own_server.start().pid != pid)
+    wait_until(lambda: own_server.start().pid != pid)
     assert _answers(own_server)
 
 
@@ -163,7 +155,7 @@ def test_the_server_dies_with_its_owner(extra: str) -> None:
         assert _alive(pid)
         assert home.exists()
         owner.kill()
-        _until(lambda: not _alive(pid) and not home.exists())
+        wait_until(lambda: not _alive(pid) and not home.exists())
         assert not child or _alive(child)
 
 
@@ -171,8 +163,8 @@ def test_the_server_ends_with_an_owner_that_forgets_it() -> None:
     with _owner() as (owner, pid, home, _):
         assert owner.stdin
         owner.stdin.close()
-        owner.wait(10)
-        _until(lambda: not _alive(pid) and not home.exists())
+        owner.wait(PATIENCE)
+        wait_until(lambda: not _alive(pid) and not home.exists())
 
 
 def test_the_server_does_not_hear_the_interrupts_of_a_terminal() -> None:
@@ -186,12 +178,12 @@ def test_the_server_ends_when_its_keeper_was_killed() -> None:
         keeper = os.getsid(server.pid)
         assert keeper != server.pid
         os.kill(keeper, signal.SIGKILL)
-    _until(lambda: not _alive(server.pid) and not home.exists())
+    wait_until(lambda: not _alive(server.pid) and not home.exists())
 
 
 def test_a_forked_child_does_not_stop_the_server() -> None:
     with _owner(FORK) as (_, pid, home, child):
-        _until(lambda: _alive(child))
+        wait_until(lambda: _alive(child))
         assert _alive(pid)
         assert home.exists()
 
@@ -207,7 +199,7 @@ def test_a_detached_server_goes_on(tmp_path: Path) -> None:
             LocalServer(tmp_path).start()
     finally:
         os.kill(pid, signal.SIGTERM)
-    _until(lambda: _startable(tmp_path))
+    wait_until(lambda: _startable(tmp_path))
 
 
 def _startable(store: Path) -> bool:

@@ -21,6 +21,7 @@ from tests.lifecycle.calls import (
     use,
 )
 from tests.lifecycle.child import say
+from tests.patience import PATIENCE
 
 from jskv_saver import (
     DocumentCheckpointSaver,
@@ -175,9 +176,9 @@ def from_another_loop(url: str, bucket: str) -> None:
         async with saver:
             await put(saver, "1", {"x": 1})
             other = in_thread(beside, saver)
-            await in_thread(goes_on.wait, 10)
+            await in_thread(goes_on.wait, PATIENCE)
             blocked.set()
-            assert given_up.wait(10)
+            assert given_up.wait(PATIENCE)
             waits = in_thread(saver.get_tuple, at())
             assert await waits is not None
             await other
@@ -241,7 +242,7 @@ def that_ends_in_mid_call(url: str, bucket: str) -> None:
         forwards = [pool.submit(asyncio.run, forward(saver)) for _ in range(2)]
         calls = [pool.submit(block, saver) for _ in range(2)]
         for _ in range(4):
-            assert cast(_Silent, saver.store).asked.acquire(timeout=10)
+            assert cast(_Silent, saver.store).asked.acquire(timeout=PATIENCE)
         return [*forwards, *calls]
 
     async def serve(
@@ -254,13 +255,13 @@ def that_ends_in_mid_call(url: str, bucket: str) -> None:
         say("its loop ends")
         saver = DocumentCheckpointSaver(_Silent())
         for asked in asyncio.run(serve(saver, pool)):
-            asked.result(10)
+            asked.result(PATIENCE)
         say("it is closed")
         saver = DocumentCheckpointSaver(_Silent())
         calls = asks(pool, saver)
         saver.close()
         for asked in calls:
-            asked.result(10)
+            asked.result(PATIENCE)
 
 
 def a_store(url: str, bucket: str) -> None:

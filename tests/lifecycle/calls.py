@@ -14,8 +14,8 @@ from tests.lifecycle.child import say
 from jskv_saver import DocumentCheckpointSaver, JetStreamSaver, MemoryDocumentStore
 from jskv_saver.errors import StoreClosedError
 
-PROMPT = 2.0
-"""Seconds that an immediate answer may take on a busy machine."""
+PROMPT = 4.0
+"""Seconds that an immediate answer may take; who waits in vain waits for five."""
 
 Open = Callable[[], DocumentCheckpointSaver]
 

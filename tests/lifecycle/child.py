@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 DONE = "scenario done"
 
 
-def run(scenario: Callable[..., None], *arguments: str, deadline: float = 30.0) -> str:
+def run(scenario: Callable[..., None], *arguments: str, deadline: float = 45.0) -> str:
     """Run a scenario in a child and return what it printed.
 
     Un-awaited coroutines, sockets and loops that are not closed, and tasks that are

@@ -26,6 +26,7 @@ from tests.lifecycle.calls import (
     use,
 )
 from tests.lifecycle.child import say
+from tests.patience import PATIENCE
 
 from jskv_saver import DocumentCheckpointSaver, JetStreamDocumentStore, JetStreamSaver
 from jskv_saver.errors import StoreClosedError
@@ -200,7 +201,7 @@ def forked_on_the_serving_loop(url: str, bucket: str) -> None:
             loop.set_debug(False)  # which forbids the last of it from a thread
             await in_thread(in_child, act)
             for id in ("2", "3"):
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE):
                     await put(saver, id, {"x": id}, thread="loop")
             in_child(lambda: blocking_raise(saver, "fork"))
             assert (await get(saver, thread="loop")).checkpoint["id"] == "3"

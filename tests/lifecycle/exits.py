@@ -13,6 +13,7 @@ from itertools import count
 
 from tests.checkpoint.saving import at, checkpoint, meta, numbered, put, put_chain
 from tests.lifecycle.calls import use
+from tests.patience import PATIENCE
 
 from jskv_saver import JetStreamSaver
 from jskv_saver.errors import StoreClosedError
@@ -50,7 +51,7 @@ def dropped(url: str, bucket: str) -> None:
     del saver
     for thread in threading.enumerate():
         if thread.name == "jskv_saver":
-            thread.join(10)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

@@ -22,6 +22,7 @@ from tests.checkpoint.saving import at, checkpoint, id_of, ids, meta, numbered, 
 from tests.checkpoint.saving import put_chain as chain
 from tests.lifecycle.calls import ause, opens, use
 from tests.lifecycle.child import say
+from tests.patience import PATIENCE
 
 from jskv_saver import (
     DocumentCheckpointSaver,
@@ -47,9 +48,9 @@ def _held() -> dict[str, int]:
 
 def _returns(before: dict[str, int], what: str) -> None:
     """All is given back, soon."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE
     while (now := _held()) != before and time.monotonic() < end:
-        time.sleep(0.02)
+        time.sleep(0.01)
     assert now == before, f"{what}: {before} → {now}"
 
 
@@ -69,14 +70,21 @@ def savers_opened_and_closed(url: str, bucket: str, monitor: str) -> None:
     """Files, threads, and the connections that the server counts."""
 
     def connections() -> int:
-        with urllib.request.urlopen(f"{monitor}/connz", timeout=5) as answer:
+        with urllib.request.urlopen(f"{monitor}/connz", timeout=PATIENCE) as answer:
             return int(json.load(answer)["num_connections"])
+
+    def come_to(wanted: int, what: str) -> None:
+        # The server may notice an end a little later.
+        end = time.monotonic() + PATIENCE
+        while (now := connections()) != wanted:
+            assert time.monotonic() < end, f"{what}: {now} connections"
+            time.sleep(0.01)
 
     async def entered() -> None:
         for n in range(10):
             async with JetStreamSaver.from_conn_string(url, bucket=bucket) as saver:
                 await ause(saver, f"entered {n}")
-                assert connections() == 1
+                come_to(1, "entered")
         async with JetStreamDocumentStore.from_conn_string(url, bucket=bucket) as docs:
             await docs.namespaces()
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -85,7 +93,7 @@ def savers_opened_and_closed(url: str, bucket: str, monitor: str) -> None:
         for n in range(10):
             with JetStreamSaver.from_conn_string(url, bucket=bucket) as saver:
                 use(saver, f"blocking {n}")
-                assert connections() == 1
+                come_to(1, "blocking")
 
     def dropped() -> None:
         for n in range(10):
@@ -123,10 +131,7 @@ def savers_opened_and_closed(url: str, bucket: str, monitor: str) -> None:
         before = _held()
         way()
         _returns(before, name)
-        end = time.monotonic() + 5
-        while connections() and time.monotonic() < end:
-            time.sleep(0.02)
-        assert connections() == 0, f"{name}: {connections()} connections are left"
+        come_to(0, name)
 
 
 def servers_started_and_stopped(url: str, bucket: str) -> None:
@@ -173,7 +178,7 @@ def listings_given_up(url: str, bucket: str) -> None:
                 gc.collect()
                 await asyncio.sleep(0)
                 if closing := asyncio.all_tasks() - tasks:
-                    await asyncio.wait(closing, timeout=5)
+                    await asyncio.wait(closing, timeout=PATIENCE)
                 left = asyncio.all_tasks() - tasks
                 assert not left, f"{len(left)} tasks, such as {left.pop()}"
                 assert _held() == before
@@ -190,7 +195,7 @@ def listings_beside_writers(url: str, bucket: str) -> None:
     async def check(
         rest: Callable[[], Awaitable[list[Any]]], write: Callable[[int], Awaitable[Any]]
     ) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             for n in range(20):
                 await write(n)
         listed = [id_of(found) for found in await rest()]
