@@ -22,6 +22,7 @@ from tests.attacks.proxy import Proxy, proxy_to
 from tests.attacks.servers import terminate
 from tests.checkpoint.saving import at, listed
 from tests.conftest import BINARY
+from tests.patience import PATIENCE
 from tests.soak import SOAK
 
 from jskv_saver import JetStreamSaver, LocalServer
@@ -86,12 +87,14 @@ async def _disturb(
     proxy: Proxy,
     crew: Crew,
 ) -> None:
-    """End the server, cut the wire, kill processes, again and again."""
+    """End the server, cut the wire, kill processes, again and again.
+
+    Each kind once, whatever the dice say and however slow the machine is.
+    """
     for number in count():
         await asyncio.sleep(dice.uniform(0.1, 0.6))
-        if time.monotonic() > until:
+        if number >= len(FAULTS) and time.monotonic() > until:
             return
-        # Each kind once, whatever the dice say.
         match FAULTS[number] if number < len(FAULTS) else dice.choice(FAULTS):
             case "process":
                 place = dice.randrange(4)
@@ -131,13 +134,15 @@ async def test_whatever_fails_the_history_is_in_order(
     tmp_path: Path, seed: int, end: Callable[[LocalServer], None], kinds: str
 ) -> None:
     dice = random.Random(seed)
+    logs, stop = tmp_path / "logs", tmp_path / "stop"
+    logs.mkdir()
     # It syncs always, as one that must survive more than processes would.
     with LocalServer(binary=BINARY) as server:
         async with proxy_to(server.url) as proxy, nursery() as processes:
             await processes.ready()
             crew = Crew(
                 processes,
-                tmp_path,
+                logs,
                 seed=seed,
                 bucket="jskv",
                 began=time.monotonic_ns(),
@@ -145,15 +150,17 @@ async def test_whatever_fails_the_history_is_in_order(
                 threads=4,
                 tasks=3,
                 kinds=kinds,
+                stop=str(stop),
             )
             until = time.monotonic() + SECONDS
             for place in range(4):
                 await crew.hire(place, proxy.url if place % 2 else server.url)
             await _disturb(dice, until, server, end, proxy, crew)
             proxy.heal()
+            stop.touch()
             await crew.end()
         threads = list(by_thread(crew.events()))
-        await _look(server, tmp_path, threads)
+        await _look(server, logs, threads)
 
     events = crew.events()
     assert violations(events) == []
@@ -184,6 +191,7 @@ async def test_forty_tasks_and_eight_processes_at_once(
             "conflict": conflict,
             "kinds": kinds,
             "seconds": seconds,
+            "patience": PATIENCE,
         }
         logs = [tmp_path / f"p{number}" for number in range(9)]
         # One of them does forty calls at a time.

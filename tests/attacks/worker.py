@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +52,8 @@ async def work(
     hours: float = 0.0,
     conflict: Literal["fork", "raise"] = "fork",
     kinds: Kinds = "all",
+    patience: float = 1.5,
+    stop: str | None = None,
 ) -> None:
     """Work for a while.
 
@@ -66,21 +70,31 @@ async def work(
         conflict: What to do about others.
         kinds: Whether removals are among the calls; or only steps, each of a run of
             its own, from the latest that was read.
+        patience: Seconds that a call may take.
+        stop: Path of a file without which nobody ends.
     """
     path = Path(log)
     opened = Log(path, path.name)
     saver = JetStreamSaver.from_conn_string(
-        url, bucket=bucket, timeout=1.5, reconnect_time_wait=0.02, on_conflict=conflict
+        url,
+        bucket=bucket,
+        timeout=patience,
+        reconnect_time_wait=0.02,
+        on_conflict=conflict,
     )
     worker = Worker(saver, opened, path.name, random.Random(seed), hours)
+
+    def ended() -> bool:
+        enough = time.monotonic_ns() >= began + int(seconds * 1e9)
+        return enough and (stop is None or os.path.exists(stop))
+
     try:
         while not await _entered(saver):
             pass
         # All begin at once, but for those who come later.
         await asyncio.sleep(max(0.0, (began - time.monotonic_ns()) / 1e9))
-        end = began + int(seconds * 1e9)
         await asyncio.gather(
-            *(worker.run(began, end, threads, kinds) for _ in range(tasks))
+            *(worker.run(began, ended, threads, kinds) for _ in range(tasks))
         )
     finally:
         with suppress(JskvError):
@@ -119,17 +133,19 @@ class Worker:
         self._met: dict[str, dict[str, dict[str, Any]]] = {}
         self._steps = 0
 
-    async def run(self, began: int, end: int, threads: int, kinds: Kinds) -> None:
+    async def run(
+        self, began: int, ended: Callable[[], bool], threads: int, kinds: Kinds
+    ) -> None:
         """Call until the end."""
         calls = CALLS[kinds]
         # Whoever comes too late puts something all the same.
-        kind, now = calls[0], time.monotonic_ns()
+        kind = calls[0]
         while True:
-            generation = int((now - began) / 1e9 / GENERATION)
+            generation = int((time.monotonic_ns() - began) / 1e9 / GENERATION)
             thread = f"{generation}.{self._dice.randrange(threads)}"
             await self._one(kind, thread)
-            kind, now = self._dice.choice(calls), time.monotonic_ns()
-            if now >= end:
+            kind = self._dice.choice(calls)
+            if ended():
                 return
 
     async def _one(self, kind: str, thread: str) -> None:
