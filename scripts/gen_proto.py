@@ -4,7 +4,7 @@
     python scripts/gen_proto.py --check    fail when the committed code is stale, when
                                            the contract breaks a rule of style, or
                                            breaks callers of what was accepted before
-    python scripts/gen_proto.py --accept   take the contract as it is as the accepted one
+    python scripts/gen_proto.py --accept   accept the contract as it is now
 
 The generator is pinned: generated code runs on its own version of protobuf and newer
 ones, never on older ones, so its version is the lower bound of what users may have.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from jskv_saver import errors
     from jskv_saver.adapters.jetstream.store import JetStreamDocumentStore
     from jskv_saver.adapters.memory import MemoryDocumentStore
+    from jskv_saver.adapters.wire.service import DocumentService
+    from jskv_saver.adapters.wire.store import RemoteDocumentStore
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
     from jskv_saver.connect import JetStreamSaver
     from jskv_saver.document.model import (
@@ -33,6 +35,7 @@ __all__ = [
     "CollectionSpec",
     "Document",
     "DocumentCheckpointSaver",
+    "DocumentService",
     "DocumentStore",
     "FieldSpec",
     "JetStreamDocumentStore",
@@ -40,6 +43,7 @@ __all__ = [
     "LocalServer",
     "MemoryDocumentStore",
     "Page",
+    "RemoteDocumentStore",
     "__version__",
     "errors",
 ]
@@ -49,6 +53,7 @@ _HOMES = {
     "CollectionSpec": "jskv_saver.document.model",
     "Document": "jskv_saver.document.model",
     "DocumentCheckpointSaver": "jskv_saver.checkpoint.saver",
+    "DocumentService": "jskv_saver.adapters.wire.service",
     "DocumentStore": "jskv_saver.document.port",
     "FieldSpec": "jskv_saver.document.model",
     "JetStreamDocumentStore": "jskv_saver.adapters.jetstream.store",
@@ -56,6 +61,7 @@ _HOMES = {
     "LocalServer": "jskv_saver.server",
     "MemoryDocumentStore": "jskv_saver.adapters.memory",
     "Page": "jskv_saver.document.model",
+    "RemoteDocumentStore": "jskv_saver.adapters.wire.store",
 }
 
 

@@ -12,7 +12,12 @@ from typing import TypeAlias
 
 import pytest
 
-from jskv_saver import CollectionSpec, MemoryDocumentStore
+from jskv_saver import (
+    CollectionSpec,
+    DocumentService,
+    MemoryDocumentStore,
+    RemoteDocumentStore,
+)
 from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.document.port import DocumentStore
 
@@ -56,10 +61,42 @@ def _at(url: str, bucket: str) -> Open:
     return open_
 
 
+def _remote_memory(request: pytest.FixtureRequest) -> Open:
+    """Each handle with a service of its own, all in front of one store."""
+    shared = MemoryDocumentStore()
+
+    @asynccontextmanager
+    async def storage() -> AsyncIterator[DocumentStore]:
+        yield shared
+
+    return _served(request.getfixturevalue("nats_url"), storage)
+
+
+def _remote_jetstream(request: pytest.FixtureRequest) -> Open:
+    url = request.getfixturevalue("nats_url")
+    return _served(url, _at(url, request.getfixturevalue("bucket")))
+
+
+def _served(url: str, storage: Open) -> Open:
+
+    @asynccontextmanager
+    async def open_() -> AsyncIterator[DocumentStore]:
+        async with (
+            storage() as stored,
+            DocumentService(stored, url),
+            RemoteDocumentStore.from_conn_string(url) as store,
+        ):
+            yield store
+
+    return open_
+
+
 KINDS = {
     "memory": _memory,
     "jetstream": _jetstream,
     "plain": _plain,
+    "remote-memory": _remote_memory,
+    "remote-jetstream": _remote_jetstream,
     "docker": _docker,
 }
 
@@ -86,6 +123,8 @@ def official_image_url() -> Iterator[str]:
         "memory",
         "jetstream",
         "plain",
+        "remote-memory",
+        "remote-jetstream",
         pytest.param("docker", marks=pytest.mark.docker),
     ]
 )

@@ -99,3 +99,11 @@ orders = st.one_of(
     st.tuples(st.sampled_from((*FIELDS, "@version")), st.sampled_from(["asc", "desc"])),
 )
 versions = st.one_of(st.integers(0, 3), st.integers(0, 40), st.just(NOBODY))
+
+
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for key in sorted(value) for leaf in leaves(value[key])]
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in leaves(item)]
+    return [value]

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -33,6 +33,7 @@ from tests.contract.drawn import (
     fields,
     handles,
     ids,
+    leaves,
     orders,
     prefixes,
     seldom,
@@ -68,17 +69,20 @@ class StoresAgree(RuleBasedStateMachine):
     def open(self, first: list[FieldSpec], second: list[FieldSpec]) -> None:
         self.runner = asyncio.Runner()
         self.memory = MemoryDocumentStore()
-        self.handles = [
-            JetStreamDocumentStore.from_conn_string(self.url, bucket=self.bucket)
-            for _ in range(2)
-        ]
+        self.handles = self.stores()
         self.owner = f"owner-{secrets.token_hex(6)}"
         self.versions = {0: 0, NOBODY: NOBODY}
         self.births: dict[datetime, datetime] = {}
         for handle in self.handles:
-            self.runner.run(handle.__aenter__())
+            self.runner.run(cast(Any, handle).__aenter__())
         for name, declared in zip(COLLECTIONS, (first, second), strict=False):
             self.ensure_collection(0, CollectionSpec(name, tuple(declared)))
+
+    def stores(self) -> list[DocumentStore]:
+        return [
+            JetStreamDocumentStore.from_conn_string(self.url, bucket=self.bucket)
+            for _ in range(2)
+        ]
 
     def teardown(self) -> None:
         for handle in self.handles:
@@ -100,7 +104,7 @@ class StoresAgree(RuleBasedStateMachine):
         assert type(here) is type(there), f"{here!r} is not {there!r}"
         if isinstance(here, Document):
             assert (here.id, here.data) == (there.id, there.data)
-            assert [*map(type, _leaves(here.data))] == [*map(type, _leaves(there.data))]
+            assert [*map(type, leaves(here.data))] == [*map(type, leaves(there.data))]
             assert self.versions.setdefault(here.version, there.version) == (
                 there.version
             )
@@ -382,14 +386,6 @@ async def _equal(
     owner: str, name: str, where: Any, store: DocumentStore, _: Callable[[int], int]
 ) -> list[Document]:
     return await _items(store, owner, name, where)
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [leaf for key in sorted(value) for leaf in _leaves(value[key])]
-    if isinstance(value, list):
-        return [leaf for item in value for leaf in _leaves(item)]
-    return [value]
 
 
 def test_memory_and_jetstream_answer_alike(nats_url: str, bucket: str) -> None:

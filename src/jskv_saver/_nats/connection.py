@@ -16,6 +16,7 @@ from nats.protocol.parser import AUTHORIZATION_VIOLATION
 
 from jskv_saver._nats.addresses import redacted
 from jskv_saver._nats.settings import Settings, resolve
+from jskv_saver._portal import running_loop
 from jskv_saver.errors import (
     InvalidRequestError,
     JskvError,
@@ -305,6 +306,23 @@ def _forget_unsent(client: Client) -> None:
     """
     client._pending.clear()
     client._pending_data_size = 0
+
+
+def loop_of(nc: Client) -> asyncio.AbstractEventLoop:
+    """The loop that the client lives on, which is that of its reading task."""
+    if not isinstance(nc, Client):
+        raise InvalidRequestError(
+            f"nc must be a connected nats client, not {type(nc).__name__}; for an "
+            "address use from_conn_string(...)"
+        )
+    task = getattr(nc, "_reading_task", None)
+    loop = task.get_loop() if isinstance(task, asyncio.Task) else running_loop()
+    if loop is None:
+        raise InvalidRequestError(
+            "the nats client is not connected: give one that is, or use "
+            "from_conn_string, which connects by itself"
+        )
+    return loop
 
 
 async def _close(client: Client) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from nats.aio.client import Client
 
@@ -29,6 +29,7 @@ from jskv_saver._nats.waiting import (
     BatchAnswer,
     Collecting,
     Message,
+    Numbered,
     Waiting,
 )
 from jskv_saver.errors import (
@@ -52,13 +53,16 @@ class Requests:
     Args:
         connection: Where the client comes from.
         timeout: Seconds that a request may take, waiting for a connection included.
-        bucket: For the texts of errors.
+        bucket: For the texts of errors, where it is about one.
     """
 
-    def __init__(self, connection: Connection, *, timeout: float, bucket: str) -> None:
+    def __init__(
+        self, connection: Connection, *, timeout: float, bucket: str = ""
+    ) -> None:
         self.connection: Final = connection
         self.timeout: Final = timeout
         self._bucket: Final = bucket
+        self._what: Final = f"bucket {bucket!r}" if bucket else "the document store"
         self._tick: Final = min(_TICK, timeout / 4)
         self._pending: dict[str, Waiting] = {}
         self._client: Client | None = None
@@ -102,7 +106,7 @@ class Requests:
             if client is not self._client:
                 await self._attach(client)
         if self._closed:
-            raise StoreClosedError(f"bucket {self._bucket!r} was closed")
+            raise StoreClosedError(f"{self._what} was closed")
         if self._refused is not None:
             raise self._refused
         if self._tap is None or not self._tap.is_open:
@@ -131,32 +135,30 @@ class Requests:
             PermissionDeniedError: The server refuses the subject.
             NobodyListensError: Nobody listens on the subject.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.timeout
-        client = await self.ready(deadline)
-        future: asyncio.Future[Answer] = loop.create_future()
-        token, waiting = self._register(
-            Waiting, future, (subject,), write, deadline, client
-        )
-        try:
-            message = Message(subject, payload, headers)
-            await self._publish(client, message, self._prefix + token, waiting)
-            return await future
-        finally:
-            self._release(token)
+        message = Message(subject, payload, headers)
+        return cast(Answer, await self._exchange(Waiting, message, write))
 
     async def collect(self, subject: str, payload: bytes) -> list[Answer]:
         """Send a read that is answered by several messages, the last with a status."""
+        sent = Message(subject, payload)
+        return cast(list[Answer], await self._exchange(Collecting, sent, False))
+
+    async def parts(self, subject: str, payload: bytes, *, write: bool) -> list[Answer]:
+        """As `request`, of what may answer in several numbered messages."""
+        sent = Message(subject, payload)
+        return cast(list[Answer], await self._exchange(Numbered, sent, write))
+
+    async def _exchange(
+        self, kind: type[Waiting], message: Message, write: bool
+    ) -> Any:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout
         client = await self.ready(deadline)
-        future: asyncio.Future[list[Answer]] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         token, waiting = self._register(
-            Collecting, future, (subject,), False, deadline, client
+            kind, future, (message.subject,), write, deadline, client
         )
-        waiting.messages = []
         try:
-            message = Message(subject, payload)
             await self._publish(client, message, self._prefix + token, waiting)
             return await future
         finally:
@@ -342,9 +344,7 @@ class Requests:
 
     def _bind(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not None:
-            raise WrongThreadError(
-                f"bucket {self._bucket!r} was first used on another event loop"
-            )
+            raise WrongThreadError(f"{self._what} was first used on another event loop")
         self._loop = loop
 
     async def _attach(self, client: Client) -> None:

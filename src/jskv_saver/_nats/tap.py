@@ -30,10 +30,11 @@ _PIECE: Final = 64 * 1024
 class Reply:
     """A message to the tapped subscription, as nats-py's `Msg` for its readers."""
 
-    __slots__ = ("_head", "_headers", "data", "subject")
+    __slots__ = ("_head", "_headers", "data", "reply", "subject")
 
-    def __init__(self, subject: str, head: bytes, data: bytes) -> None:
+    def __init__(self, subject: str, head: bytes, data: bytes, reply: str = "") -> None:
         self.subject = subject
+        self.reply = reply
         self.data = data
         self._head = head
         self._headers: dict[str, str] | None = None
@@ -310,14 +311,17 @@ class Tap(asyncio.Protocol):
         return at
 
     def _give(self, data: bytes, fields: list[bytes], begin: int, end: int) -> None:
-        middle = begin
+        middle, sizes = begin, 1
         if fields[0] == b"HMSG":
             middle += int(fields[-2])
+            sizes = 2
+        reply = fields[3].decode("utf-8", "replace") if len(fields) > 3 + sizes else ""
         self._deliver(
             Reply(
                 fields[1].decode("utf-8", "replace"),
                 data[begin:middle],
                 data[middle:end],
+                reply,
             ),
         )
 

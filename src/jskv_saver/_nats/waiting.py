@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from nats.aio.client import Client
 
 from jskv_saver._nats.faults import Status, lost
 from jskv_saver._nats.tap import Answer, is_bare, status_of
 from jskv_saver.errors import JskvError, PermissionDeniedError
+
+PART_HEADER: Final = "Jskv-Part"
+"""`2/3`: this message is the second one of three that are the answer together."""
 
 
 class NobodyListensError(Exception):
@@ -90,7 +93,10 @@ class Collecting(Waiting):
     """Messages up to the one with a status, as direct gets answer (ADR-31)."""
 
     __slots__ = ("messages",)
-    messages: list[Answer]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.messages: list[Answer] = []
 
     def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
         """Take one message more."""
@@ -100,6 +106,25 @@ class Collecting(Waiting):
             return
         self.messages.append(msg)
         if status is not None or is_bare(msg):
+            self.future.set_result(self.messages)
+
+
+class Numbered(Collecting):
+    """One message, or several that say which of how many they are."""
+
+    __slots__ = ()
+
+    def feed(self, msg: Answer, look_at_errors: Callable[[], None]) -> None:
+        """Take one message more."""
+        if status_of(msg) == Status.NO_RESPONDERS:
+            self.future.set_exception(NobodyListensError())
+            return
+        self.messages.append(msg)
+        part = (msg.headers or {}).get(PART_HEADER, "1/1")
+        number, _, last = part.partition("/")
+        if int(number) != len(self.messages):
+            self.fail(lost(write=self.write, why="a part of the answer is missing"))
+        elif number == last:
             self.future.set_result(self.messages)
 
 

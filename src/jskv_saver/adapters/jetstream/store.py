@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -11,8 +10,9 @@ from typing import Any, Final, NoReturn
 
 from nats.aio.client import Client
 
+from jskv_saver._nats.connection import loop_of
 from jskv_saver._nats.settings import CONNECT_OPTIONS
-from jskv_saver._portal import Portal, running_loop
+from jskv_saver._portal import Portal
 from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Bucket
 from jskv_saver.adapters.jetstream.declarations import Declarations
@@ -51,7 +51,7 @@ from jskv_saver.document.names import (
 )
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
-from jskv_saver.errors import InvalidRequestError, JskvError, StoreClosedError
+from jskv_saver.errors import JskvError, StoreClosedError
 
 _RESERVE: Final = 2048
 """Bytes of a value kept free for what a document carries beside its data."""
@@ -75,7 +75,7 @@ class JetStreamDocumentStore:
     ) -> None:
         settings, _ = parse_options(options)
         self._assemble(
-            Bucket(nc, bucket, settings), Portal(_loop_of(nc)), settings.timeout
+            Bucket(nc, bucket, settings), Portal(loop_of(nc)), settings.timeout
         )
 
     @classmethod
@@ -355,20 +355,3 @@ class JetStreamDocumentStore:
         return await self._deletes.remove_seen(
             query.namespace, query.collection, self._reading.matching(query)
         )
-
-
-def _loop_of(nc: Client) -> asyncio.AbstractEventLoop:
-    """The loop that the client lives on, which is that of its reading task."""
-    if not isinstance(nc, Client):
-        raise InvalidRequestError(
-            f"nc must be a connected nats client, not {type(nc).__name__}; for an "
-            "address use from_conn_string(...)"
-        )
-    task = getattr(nc, "_reading_task", None)
-    loop = task.get_loop() if isinstance(task, asyncio.Task) else running_loop()
-    if loop is None:
-        raise InvalidRequestError(
-            "the nats client is not connected: give one that is, or use "
-            "from_conn_string, which connects by itself"
-        )
-    return loop

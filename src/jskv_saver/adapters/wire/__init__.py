@@ -1,0 +1,1 @@
+"""The document port over NATS: a service, and a store that asks it."""
