@@ -36,6 +36,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def nats_server() -> Iterator[LocalServer]:
     with LocalServer(binary=BINARY, sync_interval="2m") as server:
         yield server
+        # It would say goodbye to each of some thousand streams.
+        server.kill()
 
 
 @pytest.fixture
@@ -74,18 +76,23 @@ def own_server() -> Iterator[LocalServer]:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Sequence[LocalServer]]:
     """Three servers with replicated JetStream, ready for streams of three replicas."""
-    ports = [free_port("127.0.0.1") for _ in range(3)]
-    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+    ports: set[int] = set()
+    while len(ports) < 6:
+        ports.add(free_port("127.0.0.1"))
+    # Those for clients are chosen here too, so that nobody takes one for the routes.
+    own, among = [*ports][:3], [*ports][3:]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in among)
     with ExitStack() as stack:
         servers = [
             LocalServer(
+                port=port,
                 binary=BINARY,
                 sync_interval="2m",
                 token="cluster",
-                config=f'cluster {{ name: "test", listen: "127.0.0.1:{port}", '
+                config=f'cluster {{ name: "test", listen: "127.0.0.1:{route}", '
                 f"routes: [{routes}] }}",
             )
-            for port in ports
+            for port, route in zip(own, among, strict=True)
         ]
         for server in servers:
             stack.enter_context(server)
@@ -93,6 +100,8 @@ def cluster() -> Iterator[Sequence[LocalServer]]:
         with ThreadPoolExecutor(1) as thread:
             thread.submit(asyncio.run, _replicated(servers[0].url)).result()
         yield servers
+        for server in servers:
+            server.kill()
 
 
 async def _replicated(url: str) -> None:

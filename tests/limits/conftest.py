@@ -17,6 +17,7 @@ def limited_url(request: pytest.FixtureRequest) -> Iterator[str]:
     config = f"max_payload: {request.param * 1024}"
     with LocalServer(binary=BINARY, sync_interval="2m", config=config) as server:
         yield server.url
+        server.kill()
 
 
 @pytest.fixture
