@@ -20,6 +20,7 @@ from tests.checkpoint.saving import (
     put_chain,
 )
 from tests.patience import PATIENCE
+from tests.shown import shown
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.errors import InvalidRequestError
@@ -183,7 +184,7 @@ METADATA: dict[str, dict[str, Any]] = {
         ({"source": "loop"}, set(METADATA)),
         ({}, set(METADATA)),
     ],
-    ids=repr,
+    ids=shown,
 )
 async def test_a_filter_is_structural_equality_of_each_key(
     saver: DocumentCheckpointSaver, filter: dict[str, Any], wanted: set[str]

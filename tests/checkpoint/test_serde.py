@@ -29,6 +29,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 from tests.checkpoint.saving import OpenSaver, at, get, ids, listed, put, values
+from tests.shown import shown
 
 from jskv_saver import DocumentCheckpointSaver
 
@@ -114,7 +115,7 @@ async def test_any_type_survives_in_values_metadata_and_writes(
     assert await ids(saver, at(), filter=wanted) == ["1"]
 
 
-@pytest.mark.parametrize("value", [fractions.Fraction(1, 3), 1j, object()], ids=repr)
+@pytest.mark.parametrize("value", [fractions.Fraction(1, 3), 1j, object()], ids=shown)
 async def test_a_type_that_the_serialiser_refuses_is_the_caller_s_error(
     saver: DocumentCheckpointSaver, value: object
 ) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
+from tests.shown import shown
 
 from jskv_saver import ANY, CollectionSpec, Document, FieldSpec
 from jskv_saver.document.bound import BoundDocuments
@@ -151,7 +152,7 @@ async def test_put_many_stores_a_prefix_whatever_fails(docs: BoundDocuments) -> 
         ("notes", "a", {}, ((), 0)),
         ("notes", "a", {}, (("t", ANY), 0)),
     ],
-    ids=repr,
+    ids=shown,
 )
 async def test_put_many_with_an_invalid_write_stores_nothing(
     docs: BoundDocuments, write: Any

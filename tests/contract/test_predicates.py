@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from tests.shown import shown
 
 from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.document.model import Predicate
@@ -150,7 +151,7 @@ async def test_in_and_nin_take_several_values(values: BoundDocuments) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [(1, "a"), {1, "a"}, frozenset({1, "a"}), {1: 0, "a": 0}.keys()], ids=repr
+    "given", [(1, "a"), {1, "a"}, frozenset({1, "a"}), {1: 0, "a": 0}.keys()], ids=shown
 )
 async def test_in_takes_any_iterable(values: BoundDocuments, given: Any) -> None:
     assert await _ids(values, ("v", "in", given)) == {"one", "one float", "a"}
