@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from jskv_saver.cli import demo, reading
+from jskv_saver.cli import demo, reading, serve
 
 app = typer.Typer(
     name="jskv",
-    help="Look at LangGraph threads in a NATS JetStream KV bucket; run a demo.",
+    help="LangGraph threads in a NATS JetStream KV bucket: look, serve, run a demo.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("threads")(reading.threads)
 app.command("history")(reading.history)
 app.command("show")(reading.show)
+app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 
 
@@ -51,7 +52,7 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Look at LangGraph threads in a NATS JetStream KV bucket; run a demo."""
+    """LangGraph threads in a NATS JetStream KV bucket: look, serve, run a demo."""
     # Ids and values may have characters that the terminal's encoding lacks.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

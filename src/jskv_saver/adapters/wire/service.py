@@ -116,6 +116,16 @@ class DocumentService:
         self._identify("new")
 
     @property
+    def store(self) -> Any:
+        """What it serves."""
+        return self._store
+
+    @property
+    def where(self) -> str:
+        """The NATS servers, without logins."""
+        return self._connection.where
+
+    @property
     def id(self) -> str | None:
         """Which one it is among those of the same name; None before it starts."""
         return None if self._identity is None else self._identity.id

@@ -1,0 +1,214 @@
+"""No answer, a late one, one that cannot be read: each is told, nothing is repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from tests.service.stores import Gated
+
+from jskv_saver import (
+    CollectionSpec,
+    DocumentService,
+    LocalServer,
+    RemoteDocumentStore,
+)
+from jskv_saver._proto.jskv.v1 import document_pb2 as pb
+from jskv_saver.errors import (
+    RemoteFaultError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
+)
+
+
+@pytest.fixture
+async def hasty(nats_url: str) -> AsyncIterator[RemoteDocumentStore]:
+    async with RemoteDocumentStore.from_conn_string(nats_url, timeout=0.4) as store:
+        yield store
+
+
+def _calls(store: RemoteDocumentStore) -> dict[str, Any]:
+    return {
+        "collections": lambda: store.collections("owner"),
+        "get": lambda: store.get("owner", "notes", "a"),
+        "get_many": lambda: store.get_many("owner", [("notes", "a")]),
+        "find": lambda: store.find("owner", "notes"),
+        "count": lambda: store.count("owner", "notes"),
+        "ids": lambda: store.ids("owner", "notes"),
+        "put": lambda: store.put("owner", "notes", "a", {}),
+        "put_many": lambda: store.put_many("owner", [("notes", "a", {}, None)]),
+        "delete": lambda: store.delete("owner", "notes", "a"),
+        "delete_many": lambda: store.delete_many("owner", "notes"),
+        "ensure_collection": lambda: store.ensure_collection(
+            "owner", CollectionSpec("notes")
+        ),
+        "drop_collection": lambda: store.drop_collection("owner", "notes"),
+    }
+
+
+READS = ["collections", "get", "get_many", "find", "count", "ids"]
+WRITES = [
+    "put",
+    "put_many",
+    "delete",
+    "delete_many",
+    "ensure_collection",
+    "drop_collection",
+]
+
+
+async def test_without_a_service_nothing_was_done(hasty: RemoteDocumentStore) -> None:
+    for call in _calls(hasty).values():
+        begun = time.monotonic()
+        with pytest.raises(StoreUnavailableError, match=r"nobody listens .*nothing"):
+            await call()
+        assert time.monotonic() - begun < 0.4
+
+
+async def test_without_a_server_nothing_was_done() -> None:
+    store = RemoteDocumentStore.from_conn_string("nats://127.0.0.1:1", timeout=0.3)
+    with pytest.raises(StoreUnavailableError, match="no NATS server at"):
+        await store.put("owner", "notes", "a", {})
+    await store.close()
+
+
+class Mute:
+    """Listens on the service's subjects, and answers only what it is told to."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.heard: list[Msg] = []
+        self.answers: dict[str, bytes] = {
+            "limits": pb.LimitsReply(data=1000).SerializeToString()
+        }
+
+    async def listen(self) -> None:
+        await self._client.subscribe("jskv.v1.*.*", cb=self._hear)
+        await self._client.flush()
+
+    async def _hear(self, msg: Msg) -> None:
+        primitive = msg.subject.rpartition(".")[2]
+        if primitive != "limits":
+            self.heard.append(msg)
+        if primitive in self.answers:
+            await msg.respond(self.answers[primitive])
+
+
+@pytest.fixture
+async def mute(client: Client) -> Mute:
+    mute = Mute(client)
+    await mute.listen()
+    return mute
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_a_read_without_an_answer_is_unavailable(
+    hasty: RemoteDocumentStore, mute: Mute, name: str
+) -> None:
+    with pytest.raises(StoreUnavailableError, match=r"no answer within 0\.4 s"):
+        await _calls(hasty)[name]()
+    assert [msg.subject for msg in mute.heard] == [f"jskv.v1.owner.{name}"]
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_write_without_an_answer_may_have_happened(
+    hasty: RemoteDocumentStore, mute: Mute, name: str
+) -> None:
+    with pytest.raises(
+        UnknownOutcomeError, match=r"no answer within 0\.4 s; the write may have"
+    ):
+        await _calls(hasty)[name]()
+    assert [msg.subject for msg in mute.heard] == [f"jskv.v1.owner.{name}"]
+
+
+@pytest.mark.parametrize("name", [*READS, *WRITES])
+async def test_an_answer_that_cannot_be_read_is_told(
+    hasty: RemoteDocumentStore, mute: Mute, name: str
+) -> None:
+    mute.answers[name] = b"\xff\xff\xff"
+    with pytest.raises(RemoteFaultError if name in READS else UnknownOutcomeError):
+        await _calls(hasty)[name]()
+
+
+async def test_a_late_answer_reaches_no_other_call(
+    hasty: RemoteDocumentStore, mute: Mute
+) -> None:
+    with pytest.raises(StoreUnavailableError):
+        await hasty.count("owner", "notes")
+    mute.answers["count"] = pb.CountReply(count=2).SerializeToString()
+    await mute.heard[0].respond(pb.CountReply(count=1).SerializeToString())
+    assert await hasty.count("owner", "notes") == 2
+
+
+async def test_a_service_that_is_late_gives_up_what_nobody_waits_for(
+    hasty: RemoteDocumentStore, stored: Gated, service: DocumentService
+) -> None:
+    stored.gate.clear()
+    with pytest.raises(UnknownOutcomeError):
+        await hasty.put("owner", "notes", "a", {})
+    with pytest.raises(StoreUnavailableError):
+        await hasty.get("owner", "notes", "b")
+    async with asyncio.timeout(2):
+        while len(stored.given_up) < 2:
+            await asyncio.sleep(0.01)
+    stored.gate.set()
+    assert stored.given_up == [("a",), ("b",)]
+    assert list(await hasty.ids("owner", "notes")) == []
+
+
+async def test_what_waits_for_a_place_too_long_is_not_begun(
+    nats_url: str, stored: Gated
+) -> None:
+    async with (
+        DocumentService(stored, nats_url, max_concurrent=1),
+        RemoteDocumentStore.from_conn_string(nats_url, timeout=5) as patient,
+        RemoteDocumentStore.from_conn_string(nats_url, timeout=0.3) as hasty,
+    ):
+        await patient.collections("owner")
+        await hasty.collections("owner")
+        stored.gate.clear()
+        first = asyncio.ensure_future(patient.put("owner", "notes", "a", {}))
+        while not stored.begun:
+            await asyncio.sleep(0.01)
+        with pytest.raises(UnknownOutcomeError):
+            await hasty.put("owner", "notes", "late", {})
+        stored.gate.set()
+        await first
+        await patient.put("owner", "notes", "b", {})
+        assert stored.begun == [("a",), ("b",)]
+
+
+async def test_a_connection_that_breaks_ends_the_calls_at_once(
+    own_server: LocalServer, stored: Gated
+) -> None:
+    async with (
+        DocumentService(stored, own_server.url),
+        RemoteDocumentStore.from_conn_string(own_server.url, timeout=30) as store,
+    ):
+        await store.collections("owner")
+        stored.gate.clear()
+        put = asyncio.ensure_future(store.put("owner", "notes", "a", {}))
+        get = asyncio.ensure_future(store.get("owner", "notes", "b"))
+        while len(stored.begun) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(own_server.kill)
+        async with asyncio.timeout(5):
+            with pytest.raises(UnknownOutcomeError, match=r"broke; the write may have"):
+                await put
+            with pytest.raises(StoreUnavailableError, match="broke"):
+                await get
+        stored.gate.set()
+        await asyncio.to_thread(own_server.start)
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    await store.put("owner", "notes", "after", {})
+                    break
+                except (StoreUnavailableError, UnknownOutcomeError):
+                    await asyncio.sleep(0.05)
+        assert (await store.get("owner", "notes", "after")).data == {}
