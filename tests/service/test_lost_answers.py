@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from tests.patience import at_once, patiently, until
 from tests.service.stores import Gated
 
 from jskv_saver import (
@@ -153,9 +154,7 @@ async def test_a_service_that_is_late_gives_up_what_nobody_waits_for(
         await hasty.put("owner", "notes", "a", {})
     with pytest.raises(StoreUnavailableError):
         await hasty.get("owner", "notes", "b")
-    async with asyncio.timeout(2):
-        while len(stored.given_up) < 2:
-            await asyncio.sleep(0.01)
+    await until(lambda: len(stored.given_up) == 2)
     stored.gate.set()
     assert stored.given_up == [("a",), ("b",)]
     assert list(await hasty.ids("owner", "notes")) == []
@@ -173,8 +172,7 @@ async def test_what_waits_for_a_place_too_long_is_not_begun(
         await hasty.collections("owner")
         stored.gate.clear()
         first = asyncio.ensure_future(patient.put("owner", "notes", "a", {}))
-        while not stored.begun:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(stored.begun))
         with pytest.raises(UnknownOutcomeError):
             await hasty.put("owner", "notes", "late", {})
         stored.gate.set()
@@ -194,21 +192,14 @@ async def test_a_connection_that_breaks_ends_the_calls_at_once(
         stored.gate.clear()
         put = asyncio.ensure_future(store.put("owner", "notes", "a", {}))
         get = asyncio.ensure_future(store.get("owner", "notes", "b"))
-        while len(stored.begun) < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(stored.begun) == 2)
         await asyncio.to_thread(own_server.kill)
-        async with asyncio.timeout(5):
+        with at_once():
             with pytest.raises(UnknownOutcomeError, match=r"broke; the write may have"):
                 await put
             with pytest.raises(StoreUnavailableError, match="broke"):
                 await get
         stored.gate.set()
         await asyncio.to_thread(own_server.start)
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    await store.put("owner", "notes", "after", {})
-                    break
-                except (StoreUnavailableError, UnknownOutcomeError):
-                    await asyncio.sleep(0.05)
+        await patiently(lambda: store.put("owner", "notes", "after", {}))
         assert (await store.get("owner", "notes", "after")).data == {}

@@ -147,7 +147,10 @@ class DocumentService:
 
         Raises:
             StoreUnavailableError: No NATS server answers.
+            StoreClosedError: It was stopped before.
         """
+        if self._listener is not None:
+            return
         deadline = asyncio.get_running_loop().time() + _CONNECT
         client = await self._connection.client(deadline)
         self._identity = self._identify(client._nuid.next().decode())
