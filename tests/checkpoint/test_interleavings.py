@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 from tests.checkpoint.saving import OpenSaver, at, id_of, listed, put
+from tests.soak import SOAK
 
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
 from jskv_saver.checkpoint.layout import decode_record, is_epoch
 from jskv_saver.document.model import Document, DocumentId, ReadKey, Reads, Write
 
+MEMORY, ANY = (4000, 800) if SOAK else (160, 80)
+"""Games: on a store that lets others in anywhere, and on each store as it is."""
 LARGE = "l" * 3000
 REMOVES = {"latest": {"a", "b"}, "all": {"a", "b"}, "a": {"a"}, "ab": {"a", "b"}}
 """The runs that a removal may take something from."""
@@ -196,9 +199,9 @@ class Round:
         assert {part[-1] for part in parts} == {d.hex() for d in record.digests()}
 
 
-@pytest.mark.parametrize("start", range(0, 400, 100))
+@pytest.mark.parametrize("start", range(0, MEMORY, MEMORY // 4))
 async def test_in_any_order_of_messages_what_is_listed_is_whole(start: int) -> None:
-    for seed in range(start, start + 100):
+    for seed in range(start, start + MEMORY // 4):
         dice = random.Random(seed)
         store = Interleaving(dice)
         async with (
@@ -212,12 +215,12 @@ async def test_in_any_order_of_messages_what_is_listed_is_whole(start: int) -> N
                 raise
 
 
-@pytest.mark.parametrize("start", range(0, 200, 50))
+@pytest.mark.parametrize("start", range(0, ANY, ANY // 4))
 async def test_on_any_store_what_is_listed_is_whole(
     open_saver: OpenSaver, start: int
 ) -> None:
     async with open_saver() as saver, open_saver() as other:
-        for seed in range(start, start + 50):
+        for seed in range(start, start + ANY // 4):
             game = Round(random.Random(seed), f"thread {seed}", 1)
             try:
                 await game.play(saver, other)

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -42,6 +43,7 @@ from tests.contract.drawn import (
     wheres,
     withins,
 )
+from tests.soak import SOAK
 
 from jskv_saver import (
     CollectionSpec,
@@ -393,4 +395,5 @@ def test_memory_and_jetstream_answer_alike(nats_url: str, bucket: str) -> None:
         pass
 
     Machine.url, Machine.bucket = nats_url, bucket
-    run_state_machine_as_test(Machine)
+    share = settings() if SOAK else settings(max_examples=25)
+    run_state_machine_as_test(Machine, settings=share)

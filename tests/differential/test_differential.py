@@ -50,9 +50,9 @@ async def play_in_memory(seed: int, steps: int = MEMORY_STEPS) -> Game:
         return game
 
 
-async def play_many_in_memory() -> None:
-    for seed in range(SEARCHED):
-        await play_in_memory(seed)
+async def play_many_in_memory(first: int) -> None:
+    for seed in range(first, first + SEARCHED):
+        await play_in_memory(seed % SEARCHED)
 
 
 @pytest.mark.parametrize("seed", range(GAMES))
@@ -108,6 +108,10 @@ MUTANTS: dict[str, list[tuple[Any, str, Any]]] = {
 }
 
 
+FIRST = {"what is stored is the same": 3}
+"""The game with which a search begins: of some mutants most see nothing."""
+
+
 @pytest.mark.parametrize("mutant", MUTANTS)
 async def test_a_saver_that_answers_otherwise_is_found(
     mutant: str, monkeypatch: pytest.MonkeyPatch
@@ -116,5 +120,5 @@ async def test_a_saver_that_answers_otherwise_is_found(
         monkeypatch.setattr(module, name, wrong)
     # Bytes at the wrong place may be no value at all.
     with pytest.raises((Different, JskvError, ValueError)) as found:
-        await play_many_in_memory()
+        await play_many_in_memory(FIRST.get(mutant, 0))
     assert any(note.startswith("seed ") for note in found.value.__notes__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from tests.integration.stores import (
     every_key,
     hint_names,
 )
+from tests.soak import SOAK
 
 from jskv_saver import (
     CollectionSpec,
@@ -34,6 +36,8 @@ from jskv_saver.errors import (
 
 OWNER = "owner"
 WRITERS = 16
+SECONDS = 10.0 if SOAK else 1.5
+"""Of writing beside each other: as long at least."""
 
 Stores = Sequence[JetStreamDocumentStore]
 
@@ -52,40 +56,40 @@ class Bustle:
 
     Args:
         stores: The stores.
-        seconds: How long.
         values: Of how many values a unique one is.
 
     Attributes:
+        lasts: Whether it goes on beyond its time.
         taken: How often each version was replaced or removed by someone who named it.
     """
 
-    def __init__(self, stores: Stores, seconds: float, values: int = 5) -> None:
+    def __init__(self, stores: Stores, values: int = 5) -> None:
         self.stores = stores
-        self.seconds = seconds
         self.values = values
+        self.lasts: Callable[[], bool] = lambda: False
         self.taken: Counter[tuple[str, int]] = Counter()
         self.done: Counter[str] = Counter()
 
     async def run(self, *beside: Callable[[], Awaitable[None]]) -> None:
         """Write, and run the others again and again meanwhile."""
+        self._end = time.monotonic() + SECONDS
         async with asyncio.timeout(50):
             await asyncio.gather(
                 *(self._write(seed) for seed in range(WRITERS)),
                 *(self._repeat(each) for each in beside),
             )
 
+    def _goes_on(self) -> bool:
+        return time.monotonic() < self._end or self.lasts()
+
     async def _repeat(self, call: Callable[[], Awaitable[None]]) -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.seconds
-        while loop.time() < end:
+        while self._goes_on():
             await call()
 
     async def _write(self, seed: int) -> None:
         chance = random.Random(seed)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.seconds
         store = self.stores[seed % 2]
-        while loop.time() < end:
+        while self._goes_on():
             try:
                 self.done[await self._one(store, chance)] += 1
             except (
@@ -143,9 +147,10 @@ async def test_updates_inserts_and_deletes_never_break_a_constraint(
         assert all(document.data["city"] == "Ulm" for document in page.items)
         await asyncio.sleep(0.002)
 
-    bustle = Bustle(stores, 4)
+    bustle = Bustle(stores)
+    kinds = {"put", "create", "delete", "compare"}
+    bustle.lasts = lambda: not kinds <= bustle.done.keys()
     await bustle.run(look, query)
-    assert {"put", "create", "delete", "compare"} <= bustle.done.keys()
     assert max(bustle.taken.values()) == 1
     await _check_people_and_hints(stores)
 
@@ -158,7 +163,7 @@ async def test_an_index_without_constraints_stays_exact_under_the_same(
         tuple(FieldSpec(name, "json", indexed=True) for name in ("email", "city")),
     )
     await stores[0].ensure_collection(OWNER, spec)
-    bustle = Bustle(stores, 4)
+    bustle = Bustle(stores)
     await bustle.run()
     assert max(bustle.taken.values()) == 1
     documents = {d.id: d async for d in stores[1].iterate(OWNER, "people")}
@@ -194,9 +199,9 @@ async def test_declaring_beside_writers_keeps_every_promise(
             declared += 1
 
     # So many values that documents often allow the declaration, and often do not.
-    bustle = Bustle(stores, 2, values=30)
+    bustle = Bustle(stores, values=30)
+    bustle.lasts = lambda: not declared
     await bustle.run(declare)
-    assert declared
     everyone = await check_people(stores[1].bind(OWNER))
     expected = sum(2 + (d.data["team"] is not None) for d in everyone.values())
     assert len(await hint_names(stores[0], OWNER, "people")) >= expected
@@ -214,7 +219,7 @@ async def test_dropping_beside_writers_leaves_nothing_behind(stores: Stores) -> 
         assert await stores[0].collections(OWNER) == []
         await stores[1].ensure_collection(OWNER, PEOPLE)
 
-    bustle = Bustle(stores, 4)
+    bustle = Bustle(stores)
     await bustle.run(drop)
     await check_people(stores[0].bind(OWNER))
     await stores[0].drop_collection(OWNER, "people")
@@ -251,7 +256,7 @@ async def test_an_index_never_misses_or_invents_a_document_that_flips(
 
     async def read() -> None:
         nonlocal reading
-        for _ in range(120):
+        for _ in range(1000 if SOAK else 40):
             for state in (1, 2):
                 found = await find(("state", "eq", state))
                 assert all(have == state for _, have in found)
@@ -284,7 +289,7 @@ async def test_a_cluster_answers_alike(cluster: Sequence[LocalServer]) -> None:
             put = await first.put(OWNER, "people", "x", {"email": f"e{number}"})
             assert await second.get(OWNER, "people", "x") == put
         await first.delete(OWNER, "people", "x")
-        bustle = Bustle(stores, 4)
+        bustle = Bustle(stores)
         await bustle.run()
         assert max(bustle.taken.values(), default=0) <= 1
         await _check_people_and_hints(stores)

@@ -4,10 +4,13 @@ import asyncio
 import os
 import subprocess
 import sys
+from functools import partial
 
 import nats
 import pytest
 from tests.integration.commands import Fill, Result, Run
+
+from jskv_saver import JetStreamDocumentStore
 
 
 @pytest.mark.parametrize("command", ["history", "show"])
@@ -49,7 +52,9 @@ def test_a_missing_bucket_is_an_error_and_is_never_made(
     assert f"KV_{bucket}" not in asyncio.run(streams())
 
 
-def test_no_server_is_an_error(run: Run) -> None:
+def test_no_server_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hasty = partial(JetStreamDocumentStore.from_conn_string, timeout=0.3)
+    monkeypatch.setattr(JetStreamDocumentStore, "from_conn_string", hasty)
     result = run("threads", "--server", "nats://127.0.0.1:1")
     assert result.code == 1
     assert result.err.startswith("jskv: no NATS server at nats://127.0.0.1:1")

@@ -17,6 +17,7 @@ from tests.integration.stores import (
     hint_names,
     store_over,
 )
+from tests.soak import SOAK
 
 from jskv_saver import CollectionSpec, FieldSpec, JetStreamDocumentStore
 from jskv_saver.adapters.jetstream import keys
@@ -279,7 +280,7 @@ async def test_cancelled_puts_leave_a_declaration_made_meanwhile_right(
     async with JetStreamDocumentStore.from_conn_string(
         nats_url, bucket=bucket
     ) as other:
-        for turn in range(12):
+        for turn in range(100 if SOAK else 5):
             docs = store.bind(f"owner-{turn}")
             await docs.ensure_collection(PLAIN)
 

@@ -153,17 +153,17 @@ async def _consumers(url: str, bucket: str) -> int:
 
 
 def listings_given_up(url: str, bucket: str) -> None:
-    """150 listings of which only the beginning was read, on either face."""
+    """Listings of which only the beginning was read, on either face."""
 
     async def given_up(saver: DocumentCheckpointSaver) -> None:
-        for _ in range(150):
+        for _ in range(50):
             rows = saver.alist(at())
             assert id_of(await anext(rows)) == "000039"
         docs = saver.store.iterate("default", "cp", page_size=10)
         await anext(docs)
 
     def given_up_blocking(saver: DocumentCheckpointSaver) -> None:
-        for _ in range(150):
+        for _ in range(50):
             assert id_of(next(iter(saver.list(at())))) == "000039"
 
     async def main(saver: DocumentCheckpointSaver) -> None:
