@@ -18,7 +18,7 @@ REQUIREMENTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-unit soak matrix test-docker check format lint type layers docs proto \
-	proto-check audit demo bench clean
+	proto-check protobuf audit demo bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ proto: $(TEST_READY) ## generate the code of the wire contract
 proto-check: $(TEST_READY) ## the wire contract: style, breaking changes, generated code
 	.venv-test/bin/python scripts/gen_proto.py --check
 
+protobuf: $(TEST_READY) ## the wire on the oldest and the newest protobuf
+	.venv-test/bin/python scripts/proto_runtimes.py
+
 audit: $(TEST_READY) ## known vulnerabilities of the pinned packages
 	.venv-test/bin/python scripts/audit.py
 
@@ -73,7 +76,7 @@ bench: $(BENCH_READY) ## workloads on this saver and others, side by side
 	.venv-bench/bin/python scripts/bench --bars $(BENCH_ARGS)
 
 clean: ## remove the virtual environments and caches
-	rm -rf .venv-test .venv-demo .venv-bench .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv-test .venv-demo .venv-bench .venv-servers .venv-protobuf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(TEST_READY): EXTRA := dev
 $(DEMO_READY): EXTRA := demo

@@ -30,7 +30,7 @@ print("protobuf", google.protobuf.__version__)
 
 
 def environment(wanted: str) -> Path:
-    """The interpreter of an environment with this protobuf, made where it is missing."""
+    """The interpreter of an environment with this protobuf; made once."""
     home = HOME / "".join(c if c.isalnum() or c == "." else "_" for c in wanted)
     python = home / "bin" / "python"
     if (home / "ready").exists():
@@ -42,9 +42,9 @@ def environment(wanted: str) -> Path:
         "\n".join(line for line in lines if line.partition("==")[0] not in LEFT_OUT)
     )
     command = [
-        python,
+        str(python),
         *"-m pip install --quiet --disable-pip-version-check --constraint".split(),
-        constraints,
+        str(constraints),
         f"protobuf{wanted}",
         *NEEDED.split(),
         "--editable",
@@ -55,16 +55,21 @@ def environment(wanted: str) -> Path:
     return python
 
 
+def works(wanted: str) -> bool:
+    """Whether the import and the tests pass."""
+    python = str(environment(wanted))
+    commands = (
+        [python, "-W", "error", "-c", IMPORT],
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
+    )
+    return all(
+        subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+        for command in commands
+    )
+
+
 def main(versions: list[str]) -> int:
-    failed = []
-    for wanted in versions or VERSIONS:
-        python = environment(wanted)
-        for command in (
-            [python, "-W", "error", "-c", IMPORT],
-            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
-        ):
-            if subprocess.run(command, cwd=ROOT, check=False).returncode:
-                failed.append(wanted)
+    failed = [wanted for wanted in versions or VERSIONS if not works(wanted)]
     print(f"protobuf: {len(versions or VERSIONS)} versions, failed: {failed or 'none'}")
     return 1 if failed else 0
 
