@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Of all tests alone: a selection covers less.
-COVERAGE := $(if $(PYTEST_ARGS),,--cov --cov-fail-under=95)
+# Of all tests alone: a selection covers less, and is looked at in one process.
+WHOLE := $(if $(PYTEST_ARGS),,--cov --cov-fail-under=95 --numprocesses=2 --dist=worksteal)
 BENCH_ARGS ?=
 
 # In the stamps' names: another interpreter makes the environments again.
@@ -24,7 +24,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 test: $(TEST_READY) ## all tests, with a nats-server of their own, and their coverage
-	$(RUN) pytest $(COVERAGE) $(PYTEST_ARGS)
+	$(RUN) pytest $(WHOLE) $(PYTEST_ARGS)
 
 test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 	$(RUN) pytest tests/unit $(PYTEST_ARGS)

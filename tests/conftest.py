@@ -18,11 +18,24 @@ from hypothesis import HealthCheck, settings
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
-from jskv_saver import LocalServer
+from jskv_saver import LocalServer, _server_process
 from jskv_saver._server_process import free_port
 
 # Another server version for the whole run, for example one of a version matrix.
 BINARY = os.environ.get("JSKV_TEST_NATS_SERVER")
+
+
+def _share_the_ports(worker: str, workers: str) -> None:
+    """Of several processes, none takes the port of another's server that was killed."""
+    _server_process._PORTS //= int(workers)
+    _server_process._FIRST_PORT += int(worker) * _server_process._PORTS
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    _share_the_ports(
+        os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"),
+        os.environ["PYTEST_XDIST_WORKER_COUNT"],
+    )
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
 import pytest
+from tests.patience import PATIENCE
 
 from jskv_saver import (
     CollectionSpec,
@@ -84,7 +85,7 @@ def _served(url: str, storage: Open) -> Open:
         async with (
             storage() as stored,
             DocumentService(stored, url),
-            RemoteDocumentStore.from_conn_string(url) as store,
+            RemoteDocumentStore.from_conn_string(url, timeout=PATIENCE) as store,
         ):
             yield store
 

@@ -30,6 +30,8 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     monkeypatch.setenv("NATS_URL", nats_url)
+    # There is no terminal, whatever runs the tests.
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(*args: str, bucket: str = bucket) -> Result:
         monkeypatch.setattr(sys, "argv", ["jskv", *args, "--bucket", bucket])

@@ -38,10 +38,12 @@ def test_the_same_interpreter_keeps_the_environment(folder: Path) -> None:
 def test_coverage_is_measured_of_all_tests_and_of_no_selection(folder: Path) -> None:
     whole = make(folder, "--dry-run", "test", f"PYTHON={sys.executable}")
     assert "pytest --cov --cov-fail-under=95" in whole.stdout
+    assert "--numprocesses=2" in whole.stdout
     args = "PYTEST_ARGS=-k server"
     some = make(folder, "--dry-run", "test", f"PYTHON={sys.executable}", args)
     assert "pytest  -k server" in some.stdout
     assert "--cov" not in some.stdout
+    assert "--numprocesses" not in some.stdout
 
 
 def test_another_interpreter_makes_it_again(folder: Path) -> None:
