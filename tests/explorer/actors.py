@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
 from tests.checkpoint.saving import at, checkpoint, meta
 from tests.explorer.ledger import (
     ENDED,
     FAILED,
-    Ledger,
     Operation,
     Put,
     PutWrites,
@@ -20,15 +20,12 @@ from tests.explorer.ledger import (
     State,
 )
 from tests.explorer.messages import Message
+from tests.explorer.sizes import APART
 
-from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
+from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.heads import Heads
-from jskv_saver.checkpoint.layout import RECORDS, WRITES
-from jskv_saver.document.model import Path
 
-TEXT = "l" * 600
-LARGE = "w" * 2500
-"""A write that is kept in parts."""
+TEXT = "l" * APART
 Script = Callable[["Actor"], Awaitable[None]]
 
 
@@ -40,6 +37,17 @@ class Gate:
         self.answer = answer
 
 
+class Notes(Protocol):
+    """Who is told what an actor calls, and how that ends."""
+
+    @property
+    def states(self) -> dict[str, State]: ...
+
+    def add(self, operation: Operation) -> None: ...
+
+    def end(self, name: str, state: str) -> None: ...
+
+
 class Actor:
     """A process with a saver of its own.
 
@@ -47,27 +55,33 @@ class Actor:
         name: One letter.
         gates: Its messages that wait, in the order in which it sent them.
         unused: The answers that it got while others are still on their way.
+        current: The name of the call that it is in, if it is in one.
         ended: Whether its script is at its end.
         moved: Set when a message comes, or the end.
     """
 
-    def __init__(self, name: str, ledger: Ledger, store: MemoryDocumentStore) -> None:
+    def __init__(self, name: str, notes: Notes) -> None:
         self.name = name
-        self.ledger = ledger
-        self._store = store
         self.gates: list[Gate] = []
         self.unused: list[tuple[Any, tuple[int, ...]]] = []
+        self.current: str | None = None
         self.ended = False
         self.moved = asyncio.Event()
         self.failure: BaseException | None = None
         self.seen: deque[Any] = deque()
+        self._notes = notes
+        self._calls = 0
         self._saver: DocumentCheckpointSaver | None = None
-        self._current: Operation | None = None
         self._stopped = False
 
     @property
-    def waiting(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[Message, ...]:
         """Its messages that wait."""
+        return tuple(gate.message for gate in self.gates)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Their texts."""
         return tuple(gate.message.text for gate in self.gates)
 
     # -- the store's side --------------------------------------------------------------
@@ -81,53 +95,19 @@ class Actor:
         self.moved.set()
         return await gate.answer
 
-    def passes(self, gate: Gate) -> None:
-        """The gate opens."""
-        self.gates.remove(gate)
-        self.starts()
-
-    def starts(self) -> None:
-        """It sends a message: maybe the first one of a call."""
-        operation = self._current
-        if operation is not None and not operation.begun:
-            self.ledger.start(operation, record_versions(self._store))
-
-    def stored(self, collection: str, path: Path) -> None:
-        """A message of its has stored a document."""
-        operation = self._current
-        if isinstance(operation, Put) and (collection, path[-1]) == (
-            RECORDS,
-            operation.id,
-        ):
-            operation.stored = True
-        elif isinstance(operation, PutWrites) and collection == WRITES:
-            operation.stored = operation.stored or len(path) == 5
-        self.ledger.settle(present(self._store))
-
-    def decides_with(self, other: Actor, message: Message) -> bool:
-        """Whether it makes a difference to the ledger if it goes before a message.
-
-        The ledger knows what started before the end of a removal, which of two calls
-        for a task was first, and what was there when a call ended.
-        """
-        mine, theirs = self._current, other._current
-        if mine is None or theirs is None:
-            return False
-        if not mine.begun:
-            if isinstance(mine, Removal) or isinstance(theirs, Removal):
-                return True
-            if isinstance(mine, PutWrites) and isinstance(theirs, PutWrites):
-                return (mine.id, mine.task) == (theirs.id, theirs.task)
-        return not isinstance(mine, Removal) and any(
-            area.collections & {RECORDS, WRITES} for area in message.purges
-        )
-
-    def learn(self, answer: Any, versions: tuple[int, ...]) -> None:
-        """It gets an answer; if others are on their way, nobody has used it yet."""
+    def passes(
+        self, at: int, answer: Any, error: BaseException | None, learnt: Any
+    ) -> None:
+        """A gate opens; what it learns if others are on their way nobody used yet."""
+        gate = self.gates.pop(at)
         if self.gates:
-            self.unused.append((answer, versions))
+            self.unused.append(learnt)
         else:
             self.unused.clear()
+        if error is not None:
+            gate.answer.set_exception(error)
+        else:
+            gate.answer.set_result(answer)
 
     def stop(self) -> None:
         """It dies: nothing that it does from here on leaves it."""
@@ -157,21 +137,18 @@ class Actor:
         return self.saver._partition.heads
 
     async def _call(self, operation: Operation, call: Awaitable[Any]) -> None:
-        operation.name = f"{self.name}{len(self.ledger.operations)}"
-        number = sum(o.name[0] == self.name for o in self.ledger.operations)
-        operation.name = f"{self.name}{number}"
-        self.ledger.add(operation)
-        self._current = operation
+        self._calls += 1
+        self.current = name = f"{self.name}{self._calls}"
+        self._notes.add(replace(operation, name=name))
         try:
             await call
-        except Exception as exc:
-            operation.state, operation.error = FAILED, exc
+        except Exception:
+            self._notes.end(name, FAILED)
             raise
         else:
-            operation.state = ENDED
-            self.ledger.settle(present(self._store))
+            self._notes.end(name, ENDED)
         finally:
-            self._current = None
+            self.current = None
 
     async def put(
         self,
@@ -192,13 +169,13 @@ class Actor:
             delta: Whether the channel `d` keeps only changes in it.
             grow: Whether `grow` is new in it.
         """
-        states = self.ledger.states
+        states = self._notes.states
         run = metadata.setdefault("run_id", self.name)
         if id not in states:
-            before = states[parent].values if parent else {"grow": [TEXT[:300]]}
+            before = states[parent].values if parent else {"grow": [TEXT[: APART // 2]]}
             values: dict[str, Any] = {"keep": TEXT, "grow": before["grow"]}
             if grow:
-                values["grow"] = [*before["grow"], f"{id} " * 60]
+                values["grow"] = [*before["grow"], f"{id} " * (APART // 10)]
             if not delta:
                 values["d"] = [f"seed {id}"]
             states[id] = State(id, parent, values, run, ("d",) if delta else ())
@@ -247,22 +224,6 @@ class Actor:
         found = await self.saver.aget_tuple(at(id))
         self.seen.append(found)
         return found
-
-
-def record_versions(store: MemoryDocumentStore) -> dict[str, int]:
-    """The versions of the records that are there, by id."""
-    found = store._collections.get(("default", RECORDS))
-    documents = found.documents.items() if found else ()
-    return {path[-1]: document.version for path, document in documents}
-
-
-def present(store: MemoryDocumentStore) -> set[tuple[str, ...]]:
-    """The checkpoints that are there, and the tasks with writes, by id."""
-    found = store._collections.get(("default", WRITES))
-    paths = found.documents if found else ()
-    return {(id,) for id in record_versions(store)} | {
-        path[3:] for path in paths if len(path) == 5
-    }
 
 
 def _grown(values: Mapping[str, Any]) -> str:

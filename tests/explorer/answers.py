@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Mapping
-from hashlib import blake2b
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tests.explorer.messages import Call, Message
+from tests.explorer.contents import content_of
+from tests.explorer.messages import Message
 
-from jskv_saver.checkpoint.layout import RECORDS, decode_epoch, is_epoch
 from jskv_saver.document.model import Document, Page, Path, path_of
 from jskv_saver.errors import JskvError
 
 Named = tuple[str, Path, bytes]
 """A document without its version: its collection, its path, its content's digest."""
+Told = tuple[Named, tuple[int, ...]]
+"""A document without its version; and this, and the versions that it mentions."""
 
 
-def digest(content: Any) -> bytes:
-    """A short name of a structure of plain values."""
-    return blake2b(marshal.dumps(content, 1), digest_size=16).digest()
-
-
-def named(collection: str, document: Document) -> Named:
-    """A document without its version."""
-    content: object = sorted(document.data.items())
-    if _is_epoch(collection, document):
-        epoch = decode_epoch(document)
-        content = epoch.known, sorted(epoch.dead)
-    return collection, path_of(document.id), digest_of(content)
-
-
-def mentioned(collection: str, document: Document) -> tuple[int, ...]:
-    """The version of a document, and those that it mentions."""
-    if not _is_epoch(collection, document):
-        return (document.version,)
-    dead = decode_epoch(document).dead
-    return (document.version, *(dead[id] for id in sorted(dead)))
-
-
-def digest_of(content: object) -> bytes:
-    """A short name of some content."""
-    return blake2b(repr(content).encode(), digest_size=8).digest()
-
-
-def _is_epoch(collection: str, document: Document) -> bool:
-    return collection == RECORDS and is_epoch(document)
+def told(collection: str, document: Document) -> Told:
+    """A document without its version; and this, and those that it mentions."""
+    path = path_of(document.id)
+    name, mentioned = content_of(collection, path, document.data)
+    return (collection, path, name), (document.version, *mentioned)
 
 
 def documents_of(answer: Any, message: Message) -> list[tuple[str, Document]]:
@@ -64,19 +40,29 @@ def documents_of(answer: Any, message: Message) -> list[tuple[str, Document]]:
 
 
 def noted(
-    answer: Any, error: BaseException | None, message: Message
+    answer: Any,
+    error: BaseException | None,
+    message: Message,
+    tell: Callable[[str, Document], Told] = told,
 ) -> tuple[Any, tuple[int, ...]]:
-    """What an actor learns from an answer, without its versions; and these."""
+    """What an actor learns from an answer, without its versions; and these.
+
+    Args:
+        answer: The answer.
+        error: Or what it got instead.
+        message: To which.
+        tell: Says what a document says.
+    """
     if error is not None:
         return type(error).__name__, ()
     found = documents_of(answer, message)
-    versions = tuple(v for each in found for v in mentioned(*each))
     if found or isinstance(answer, Page | Mapping):
-        return [named(*each) for each in found], versions
-    return [list(path_of(id)) for id in answer or ()], versions
+        each = [tell(*one) for one in found]
+        return tuple(name for name, _ in each), tuple(v for _, vs in each for v in vs)
+    return tuple(path_of(id) for id in answer or ()), ()
 
 
-def run_now(call: Call) -> tuple[Any, JskvError | None]:
+def run_now(call: Callable[[], Awaitable[Any]]) -> tuple[Any, JskvError | None]:
     """The result, or the failure, of a coroutine that never waits."""
     steps = call().__await__()
     try:

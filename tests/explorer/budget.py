@@ -14,5 +14,7 @@ RECOVERY = 1 if SOAK else 4
 """Of every how many states of these it is looked at what is left if all die."""
 COMPLETE = list({**PAIRS, **SCENARIOS}) if SOAK else ["lost-writes", "first-writes"]
 """Scenarios of which all schedules are tried."""
+WALKS = 100 if SOAK else 1
+"""Schedules by chance of each scenario in which the memory of actors is looked at."""
 REPLAYS = 100 if SOAK else 2
 """Schedules of each scenario that are replayed on the JetStream store."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from langgraph.checkpoint.base import CheckpointTuple
 from tests.checkpoint.saving import at, checkpoint, id_of, listed, meta, parent_of
-from tests.explorer.actors import record_versions
-from tests.explorer.game import Game
 from tests.explorer.ledger import Ledger, PutWrites
-from tests.explorer.table import Table, copy_store
+from tests.explorer.sizes import APART
+from tests.explorer.stored import copy_store, record_versions
+from tests.explorer.table import Table
 
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
 from jskv_saver.checkpoint.layout import (
@@ -42,7 +42,7 @@ async def check_state(store: MemoryDocumentStore, ledger: Ledger) -> None:
     async with DocumentCheckpointSaver(store) as saver:
         rows = await listed(saver, at())
         ids = [id_of(row) for row in rows]
-        versions = record_versions(store)
+        versions = record_versions(store._collections)
         require(ids == sorted(set(ids), reverse=True), f"listed as {ids}")
         missing = ledger.required() - set(ids)
         require(not missing, f"acknowledged, not removed and gone: {missing}")
@@ -197,9 +197,9 @@ def check_clean(store: MemoryDocumentStore) -> None:
     require(parts == paths.keys() - tasks.keys(), "parts of writes")
 
 
-async def check_recovery(game: Game) -> None:
+async def check_recovery(stored: MemoryDocumentStore, ledger: Ledger) -> None:
     """If all died here: repaired, continued and pruned, all is whole and clean."""
-    store, ledger = copy_store(game.store), game.ledger
+    store = copy_store(stored)
     async with DocumentCheckpointSaver(store) as saver:
         await saver.arepair(["t"])
         check_clean(store)
@@ -214,8 +214,10 @@ async def check_recovery(game: Game) -> None:
             "the prune took the latest",
         )
         for row in rows:
-            _check_row(row, ledger, record_versions(store))
-            await _check_history(saver, row, ledger, record_versions(store))
+            _check_row(row, ledger, record_versions(store._collections))
+            await _check_history(
+                saver, row, ledger, record_versions(store._collections)
+            )
         await saver.arepair(["t"])
         check_clean(store)
         await _go_on(saver, latest)
@@ -226,7 +228,7 @@ async def _go_on(
 ) -> None:
     """The thread goes on where it was."""
     values = latest.checkpoint["channel_values"] if latest else {}
-    values = {**values, "own": "next " * 200}
+    values = {**values, "own": "next " * APART}
     versions = dict.fromkeys(values, "99")
     parent = id_of(latest) if latest else None
     await saver.aput(
@@ -239,13 +241,16 @@ async def _go_on(
     )
 
 
-def check_end(game: Game) -> None:
-    """Nobody failed who may not."""
-    for actor in game.actors.values():
-        if actor.failure and not isinstance(actor.failure, game.scenario.may_raise):
-            raise Violation(
-                f"{actor.name} failed: {actor.failure!r}"
-            ) from actor.failure
+class Game(Protocol):
+    """What is checked."""
+
+    ledger: Ledger
+
+    @property
+    def store(self) -> MemoryDocumentStore: ...
+
+    @property
+    def failures(self) -> Mapping[str, BaseException]: ...
 
 
 class Checker:
@@ -257,11 +262,15 @@ class Checker:
         self._seen: set[bytes] = set()
 
     def check(self, game: Game, readable: bytes) -> None:
-        check_end(game)
+        """Check a state with this name."""
+        for name, failure in game.failures.items():
+            if not isinstance(failure, self._table.scenario.may_raise):
+                raise Violation(f"{name} failed: {failure!r}") from failure
         if readable in self._seen:
             return
         self._seen.add(readable)
-        self._table.nonces.actor = "9"
-        self._table.loop.finish(check_state(game.store, game.ledger))
+        self._table.nonces.draws("9", {})
+        store = game.store
+        self._table.loop.finish(check_state(store, game.ledger))
         if self._recovery and readable[0] % self._recovery == 0:
-            self._table.loop.finish(check_recovery(game))
+            self._table.loop.finish(check_recovery(store, game.ledger))

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tests.explorer.messages import Area, Message, area, name_of
+from tests.explorer.sizes import DOCUMENT
 
 from jskv_saver import MemoryDocumentStore
 from jskv_saver.document.model import (
+    Condition,
     Document,
     DocumentId,
     Limits,
@@ -21,9 +23,6 @@ from jskv_saver.document.model import (
 from jskv_saver.document.port import DocumentStore
 
 Wait = Callable[[Message], Awaitable[Any]]
-
-SMALL = 6144
-"""Bytes of a document: two KiB are a part, so that small states have several."""
 
 
 class GatedStore(MemoryDocumentStore):
@@ -41,7 +40,7 @@ class GatedStore(MemoryDocumentStore):
 
     @property
     def limits(self) -> Limits:
-        return Limits(data=SMALL)
+        return Limits(data=DOCUMENT)
 
     async def put(
         self,
@@ -63,10 +62,12 @@ class GatedStore(MemoryDocumentStore):
         batch: tuple[Message, ...] = ()
         for write in reversed(list(writes)):
             batch = (self._put_message(namespace, write, batch), *batch)
-        stored: list[Document] = [(await self._wait(each))[0] for each in batch]
-        if exact:
-            return stored
-        return [*(replace(each, version=0) for each in stored[:-1]), *stored[-1:]]
+        stored: list[Document] = []
+        for each in batch:
+            (document,) = await self._wait(each)
+            last = each is batch[-1]
+            stored.append(document if exact or last else replace(document, version=0))
+        return stored
 
     def _put_message(
         self, namespace: str, write: Write, rest: tuple[Message, ...]
@@ -80,13 +81,24 @@ class GatedStore(MemoryDocumentStore):
             prefix, version = condition
             reads = (area(collection, prefix, deep=True),)
             conditions = (version,)
+
+        def act(store: DocumentStore, message: Message) -> Awaitable[Any]:
+            held: Condition = None
+            if isinstance(condition, int):
+                (held,) = message.conditions
+            elif condition is not None:
+                held = condition[0], message.conditions[0]
+            assert message.data is not None
+            return store.put_many(namespace, [(collection, id, message.data, held)])
+
         return Message(
             f"put {name_of(collection, id)}",
-            lambda: self._inner.put_many(namespace, [write]),
+            act,
+            self._inner,
             reads=reads,
             puts=(area(collection, id),),
             conditions=conditions,
-            data=sorted(data.items()),
+            data=dict(data),
             rest=rest,
         )
 
@@ -94,7 +106,8 @@ class GatedStore(MemoryDocumentStore):
         found: Document = await self._wait(
             Message(
                 f"get {name_of(collection, id)}",
-                lambda: self._inner.get(namespace, collection, id),
+                lambda store, _: store.get(namespace, collection, id),
+                self._inner,
                 reads=(area(collection, id),),
             )
         )
@@ -109,7 +122,10 @@ class GatedStore(MemoryDocumentStore):
             found |= await self._wait(
                 Message(
                     "get " + " ".join(name_of(*each) for each in group),
-                    lambda group=group: self._inner.get_many(namespace, group),  # type: ignore[misc]
+                    lambda store, _, group=group: store.get_many(  # type: ignore[misc]
+                        namespace, group
+                    ),
+                    self._inner,
                     reads=tuple(area(*each) for each in group),
                 )
             )
@@ -122,7 +138,8 @@ class GatedStore(MemoryDocumentStore):
         page: Page = await self._wait(
             Message(
                 f"last {name_of(collection, within)}",
-                lambda: self._inner.find(namespace, collection, *args, **how),
+                lambda store, _: store.find(namespace, collection, *args, **how),
+                self._inner,
                 reads=(area(collection, within, deep=True),),
             )
         )
@@ -134,7 +151,8 @@ class GatedStore(MemoryDocumentStore):
         found: Sequence[DocumentId] = await self._wait(
             Message(
                 f"ids {name_of(collection, within)}",
-                lambda: self._inner.ids(namespace, collection, within=within),
+                lambda store, _: store.ids(namespace, collection, within=within),
+                self._inner,
                 reads=(area(collection, within, deep=True),),
             )
         )
@@ -150,18 +168,19 @@ class GatedStore(MemoryDocumentStore):
         subtree: bool = False,
         below: int | None = None,
     ) -> None:
+        assert if_version is None, "savers purge what is below a version"
         names = collection if isinstance(collection, str) else "*"
         await self._wait(
             Message(
                 f"purge {name_of(names, id)}{'/>' if subtree else ''}",
-                lambda: self._inner.delete(
+                lambda store, message: store.delete(
                     namespace,
                     collection,
                     id,
-                    if_version=if_version,
                     subtree=subtree,
-                    below=below,
+                    below=message.conditions[0] if message.conditions else None,
                 ),
+                self._inner,
                 purges=(area(collection, id, deep=subtree),),
                 conditions=() if below is None else (below,),
             )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 PENDING, STARTED, ENDED, FAILED = "pending", "started", "ended", "failed"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
     """One call of an actor. It starts with its first message.
 
@@ -17,13 +17,11 @@ class Operation:
         name: The actor and a number.
         state: Of the four above. One whose actor died stays started.
         beside: The removals that ended, or will end, after it started.
-        error: What it raised.
     """
 
     name: str
     state: str = PENDING
-    beside: set[Removal] = field(default_factory=set)
-    error: BaseException | None = None
+    beside: frozenset[str] = frozenset()
 
     @property
     def acknowledged(self) -> bool:
@@ -34,7 +32,7 @@ class Operation:
         return self.state != PENDING
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Put(Operation):
     """Attributes:
     stored: Whether its record was stored.
@@ -44,7 +42,7 @@ class Put(Operation):
     stored: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class PutWrites(Operation):
     """Attributes:
     life: The version of its checkpoint's record when it started; 0: none.
@@ -60,7 +58,7 @@ class PutWrites(Operation):
     entries: dict[int, tuple[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Removal(Operation):
     """Attributes:
     kind: prune, delete, runs or repair.
@@ -86,67 +84,108 @@ T = TypeVar("T", bound=Operation)
 
 
 class Ledger:
-    """All calls of a game."""
+    """All calls of a game.
 
-    def __init__(self) -> None:
-        self.states: dict[str, State] = {}
-        self.operations: list[Operation] = []
+    Attributes:
+        states: What each checkpoint must be. It follows from the scripts alone, so
+            that copies share it.
+        operations: The calls by name.
+    """
+
+    def __init__(
+        self,
+        states: dict[str, State] | None = None,
+        operations: Mapping[str, Operation] | None = None,
+    ) -> None:
+        self.states = {} if states is None else states
+        self.operations = dict(operations or {})
+
+    def copy(self) -> Ledger:
+        """Another ledger with the same past."""
+        return Ledger(self.states, self.operations)
 
     def add(self, operation: Operation) -> None:
-        self.operations.append(operation)
+        self.operations[operation.name] = operation
 
-    def start(self, operation: Operation, versions: Mapping[str, int]) -> None:
+    def start(self, name: str, versions: Mapping[str, int]) -> None:
         """A call sends its first message, while these records are there."""
-        operation.state = STARTED
+        operation = self.operations[name]
         if isinstance(operation, PutWrites):
-            operation.life = versions.get(operation.id, 0)
-        if isinstance(operation, PutWrites):
-            operation.after = frozenset(
+            after = frozenset(
                 each.name
                 for each in self.writes_of(operation.id)
                 if each.task == operation.task and each.acknowledged
             )
+            life = versions.get(operation.id, 0)
+            operation = replace(operation, life=life, after=after)
+        beside: frozenset[str] = frozenset()
         if isinstance(operation, Removal):
-            for each in self.operations:
-                if each.begun and each is not operation:
-                    each.beside.add(operation)
+            for each in [*self.operations.values()]:
+                if each.begun and each.name != name:
+                    self._beside(each, each.beside | {name})
         else:
-            operation.beside = {
-                each for each in self._of(Removal) if each.state in (STARTED, FAILED)
-            }
+            beside = frozenset(
+                each.name
+                for each in self._of(Removal)
+                if each.state in (STARTED, FAILED)
+            )
+        self.add(replace(operation, state=STARTED, beside=beside))
+
+    def store(
+        self, name: str, present: Callable[[], Container[tuple[str, ...]]]
+    ) -> None:
+        """What a call is about was stored.
+
+        Args:
+            name: The call.
+            present: The checkpoints that are there, and the tasks with writes.
+        """
+        operation = self.operations[name]
+        assert isinstance(operation, Put | PutWrites)
+        if not operation.stored:
+            self.add(replace(operation, stored=True))
+        self.settle(present)
+
+    def end(
+        self, name: str, state: str, present: Callable[[], Container[tuple[str, ...]]]
+    ) -> None:
+        """A call is acknowledged, or fails."""
+        self.add(replace(self.operations[name], state=state))
+        if state == ENDED:
+            self.settle(present)
 
     def _of(self, kind: type[T]) -> Iterator[T]:
-        return (each for each in self.operations if isinstance(each, kind))
+        return (each for each in self.operations.values() if isinstance(each, kind))
+
+    def _beside(self, operation: Operation, beside: frozenset[str]) -> None:
+        if beside != operation.beside:
+            self.add(replace(operation, beside=beside))
 
     @property
     def puts(self) -> list[Put]:
         return list(self._of(Put))
 
-    @property
-    def removals(self) -> list[Removal]:
-        return list(self._of(Removal))
-
     def writes_of(self, id: str) -> list[PutWrites]:
         return [each for each in self._of(PutWrites) if each.id == id]
 
-    def settle(self, present: Container[tuple[str, ...]]) -> None:
+    def settle(self, present: Callable[[], Container[tuple[str, ...]]]) -> None:
         """What is there after a removal has ended was not taken by it.
 
         To be called when a removal ends, when something is stored, and when a call
         is acknowledged.
-
-        Args:
-            present: The checkpoints that are there, and the tasks with writes.
         """
-        ended = {each for each in self._of(Removal) if each.acknowledged}
-        for each in self.operations:
+        ended = {each.name for each in self._of(Removal) if each.acknowledged}
+        if not ended:
+            return
+        there = present()
+        for each in [*self.operations.values()]:
             if isinstance(each, Put) and (each.stored or each.acknowledged):
-                if (each.id,) in present:
-                    each.beside -= ended
+                if (each.id,) in there:
+                    self._beside(each, each.beside - ended)
             elif isinstance(each, PutWrites) and (each.stored or each.acknowledged):
                 # Of several calls for a task it is not known whose writes they are.
-                if self._is_alone(each) and (each.id, each.task) in present:
-                    each.beside -= ended
+                if self._is_alone(each) and (each.id, each.task) in there:
+                    self._beside(each, each.beside - ended)
 
     def _is_alone(self, write: PutWrites) -> bool:
         calls = self.writes_of(write.id)
@@ -170,9 +209,11 @@ class Ledger:
         ) or not self._removable(write, write.id)
 
     def _removable(self, operation: Operation, id: str) -> bool:
-        return any(self._takes(each, operation, id) for each in operation.beside)
+        return any(self._takes(name, id) for name in operation.beside)
 
-    def _takes(self, removal: Removal, operation: Operation, id: str) -> bool:
+    def _takes(self, name: str, id: str) -> bool:
+        removal = self.operations[name]
+        assert isinstance(removal, Removal)
         if removal.kind == "delete":
             return True
         if removal.kind == "repair":
@@ -181,16 +222,34 @@ class Ledger:
             return self.states[id].run in removal.runs
         return id != max(each.id for each in self._of(Put) if each.begun)
 
+    def depends(self, mine: Operation, theirs: Operation, purging: bool) -> bool:
+        """Whether it makes a difference here if a message of one call goes before one
+        of another.
+
+        It is known what started before the end of a removal, which of two calls for a
+        task was first, and what was there when a call ended.
+
+        Args:
+            mine: The call of the message that goes first, or second.
+            theirs: That of the other one.
+            purging: Whether the other one purges records or writes.
+        """
+        if not mine.begun:
+            if isinstance(mine, Removal) or isinstance(theirs, Removal):
+                return True
+            if isinstance(mine, PutWrites) and isinstance(theirs, PutWrites):
+                return (mine.id, mine.task) == (theirs.id, theirs.task)
+        return not isinstance(mine, Removal) and purging
+
     def key(self, versions: Mapping[str, int]) -> object:
         """What of it decides about later checks, where these records are."""
         return tuple(
-            sorted(_key(each, versions) for each in self.operations if each.begun)
+            sorted(_key(e, versions) for e in self.operations.values() if e.begun)
         )
 
 
 def _key(operation: Operation, versions: Mapping[str, int]) -> tuple[object, ...]:
-    beside = tuple(sorted(other.name for other in operation.beside))
-    key = (operation.name, operation.state, beside)
+    key = (operation.name, operation.state, tuple(sorted(operation.beside)))
     if isinstance(operation, PutWrites):
         lives = versions.get(operation.id, -1) == operation.life
         return (*key, operation.stored, lives, tuple(sorted(operation.after)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jskv_saver.checkpoint.layout import EPOCH, RECORDS
-from jskv_saver.document.model import ANY, Pattern
+from tests.explorer.contents import content_of, with_mentions
 
-Call = Callable[[], Awaitable[Any]]
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS, WRITES
+from jskv_saver.document.model import ANY, Pattern
+from jskv_saver.document.port import DocumentStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +48,39 @@ def area(
     return Area(frozenset(names), segments, deep)
 
 
-@dataclass(frozen=True, slots=True)
+Areas = tuple[Area, ...]
+Act = Callable[[DocumentStore, "Message"], Awaitable[Any]]
+
+
+@dataclass(slots=True, eq=False)
 class Message:
     """What waits at a gate.
 
     Attributes:
         text: What it is, shortly; without versions.
+        act: Does it, in a store.
+        target: The store that it is for.
         reads: What its answer, or its condition, depends on.
         puts: What it stores.
         purges: What it removes.
-        call: Does it.
         conditions: The versions that it names.
         data: What it stores there.
         rest: Of a batch: the messages that follow, which are on their way as well.
     """
 
     text: str
-    call: Call
-    reads: tuple[Area, ...] = ()
-    puts: tuple[Area, ...] = ()
-    purges: tuple[Area, ...] = ()
+    act: Act
+    target: DocumentStore
+    reads: Areas = ()
+    puts: Areas = ()
+    purges: Areas = ()
     conditions: tuple[int, ...] = ()
-    data: Any = None
+    data: Mapping[str, Any] | None = None
     rest: tuple[Message, ...] = ()
+
+    def call(self) -> Awaitable[Any]:
+        """Do it where it is for."""
+        return self.act(self.target, self)
 
     @property
     def changes(self) -> bool:
@@ -77,27 +88,78 @@ class Message:
         return bool(self.puts or self.purges)
 
     @property
-    def _is_epoch(self) -> bool:
-        return any(
-            each.collections == {RECORDS} and each.path[-1] == EPOCH
-            for each in self.puts
-        )
+    def content(self) -> tuple[bytes, tuple[int, ...]]:
+        """What it stores, without versions, and these."""
+        if self.data is None:
+            return b"", ()
+        (put,) = self.puts
+        (collection,) = put.collections
+        return content_of(collection, put.path, self.data)
+
+    def plain(self) -> tuple[Any, ...]:
+        """What it is, without versions."""
+        rest = tuple(each.plain() for each in self.rest)
+        return self.text, self.content[0], rest
+
+    def versions(self) -> tuple[int, ...]:
+        """The versions in it, and in what follows it."""
+        found = self.conditions + self.content[1]
+        for each in self.rest:
+            found += each.versions()
+        return found
+
+    def with_versions(self, versions: Iterator[int]) -> Message:
+        """The same with other versions, in the order of `versions`."""
+        conditions = tuple(next(versions) for _ in self.conditions)
+        mentioned = tuple(next(versions) for _ in self.content[1])
+        data = with_mentions(self.data, mentioned) if mentioned else self.data
+        rest = tuple(each.with_versions(versions) for each in self.rest)
+        return replace(self, conditions=conditions, data=data, rest=rest)
+
+    @property
+    def nature(self) -> tuple[Areas, Areas, Areas]:
+        """All that decides what it commutes with."""
+        return self.reads, self.puts, self.purges
 
     def commutes(self, other: Message) -> bool:
         """Whether the order of the two makes no difference to anybody."""
         if not self.changes and not other.changes:
             return True
-        if (self._is_epoch and other.puts) or (other._is_epoch and self.puts):
-            # Whether a document is older than an epoch decides what becomes of it.
-            return False
-        mine, theirs = self.puts + self.purges, other.puts + other.purges
-        if any(a.meets(b) for a in mine for b in other.reads):
-            return False
-        if any(a.meets(b) for a in theirs for b in self.reads):
-            return False
-        if any(a.meets(b) for a in self.puts for b in theirs):
-            return False
-        return not any(a.meets(b) for a in other.puts for b in mine)
+        key = self.nature, other.nature
+        known = _COMMUTE.get(key)
+        if known is None:
+            known = _COMMUTE[key] = _commute(self, other)
+        return known
+
+    def compares(self, other: Message) -> bool:
+        """Whether somebody may compare the versions of what the two store."""
+        for mine in self.puts:
+            if mine.collections != {RECORDS}:
+                continue
+            for theirs in other.puts:
+                # An epoch decides about all that is older, and a record that is put
+                # again about the writes of its first life.
+                if mine.path[-1] == EPOCH or (
+                    theirs.collections == {WRITES} and theirs.path[3] == mine.path[3]
+                ):
+                    return True
+        return False
+
+
+_COMMUTE: dict[Any, bool] = {}
+
+
+def _commute(one: Message, other: Message) -> bool:
+    if one.compares(other) or other.compares(one):
+        return False
+    mine, theirs = one.puts + one.purges, other.puts + other.purges
+    if any(a.meets(b) for a in mine for b in other.reads):
+        return False
+    if any(a.meets(b) for a in theirs for b in one.reads):
+        return False
+    if any(a.meets(b) for a in one.puts for b in theirs):
+        return False
+    return not any(a.meets(b) for a in other.puts for b in mine)
 
 
 def name_of(collection: str, path: str | Pattern) -> str:

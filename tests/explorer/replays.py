@@ -10,15 +10,16 @@ import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 from tests.checkpoint.saving import at, listed
 from tests.explorer.actors import Actor
-from tests.explorer.answers import named, noted
-from tests.explorer.game import LATE, LOST, Game, Step
+from tests.explorer.answers import noted, told
+from tests.explorer.game import Game, Step
 from tests.explorer.gates import GatedStore
-from tests.explorer.ledger import Ledger
+from tests.explorer.ledger import Operation, State
 from tests.explorer.messages import Message
+from tests.explorer.plays import LATE, LOST
 from tests.explorer.table import Nonces, Scenario
 
 import jskv_saver.checkpoint.writes as writes_module
-from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
+from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import JskvError, UnknownOutcomeError
@@ -39,14 +40,20 @@ class Replay:
         self._store = store
         self._nonces = Nonces()
         self._late: list[Message] = []
-        # Nobody asks the ledger anything here; it holds what the scripts put.
-        self._ledger = Ledger()
+        # What the scripts put.
+        self.states: dict[str, State] = {}
         self._actors = {name: self._actor(name) for name in scenario.actors}
         # For each version there, the one that it has here.
         self._versions: dict[int, int] = {}
 
     def _actor(self, name: str) -> Actor:
-        return Actor(name, self._ledger, MemoryDocumentStore())
+        return Actor(name, self)
+
+    def add(self, operation: Operation) -> None:
+        """Nobody asks here what was called."""
+
+    def end(self, name: str, state: str) -> None:
+        """Nor how it ended."""
 
     async def follow(self, game: Game) -> None:
         """Let the same messages through in the same order, and compare.
@@ -172,7 +179,7 @@ async def contents(store: DocumentStore) -> set[Any]:
     for name in RESERVED_COLLECTIONS:
         # The index of runs has the run where the others have the namespace.
         page = await store.find("default", name, within=("default", "t"), limit=1000)
-        found |= {named(name, document) for document in page.items}
+        found |= {told(name, document)[0] for document in page.items}
     return found
 
 

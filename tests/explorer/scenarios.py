@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from tests.explorer.actors import LARGE, Actor, Script
+from tests.explorer.actors import Actor, Script
+from tests.explorer.sizes import LARGE
 from tests.explorer.table import Scenario
 
 from jskv_saver.errors import (
@@ -104,12 +105,12 @@ async def first_too(actor: Actor) -> None:
 
 async def large_writes(actor: Actor) -> None:
     """To an old checkpoint, beside whoever removes it."""
-    await actor.write("1", "t1", LARGE)
+    await actor.write("1", "t1", "w" * LARGE)
 
 
 async def writes_before(actor: Actor) -> None:
     """Writes, then the checkpoint that they belong to."""
-    await actor.write("4", "t1", LARGE)
+    await actor.write("4", "t1", "w" * LARGE)
     await actor.put("4", "2")
 
 
@@ -135,7 +136,13 @@ async def second_life(actor: Actor) -> None:
 
 
 async def put_again_large(actor: Actor) -> None:
-    await actor.write("2", "t1", LARGE)
+    await actor.write("2", "t1", "w" * LARGE)
+    await actor.put("2", "1", run_id="r2")
+
+
+async def put_again_written(actor: Actor) -> None:
+    """Writes to what is removed meanwhile, and then has a second life."""
+    await actor.write("2", "t1", "d of 2, once more")
     await actor.put("2", "1", run_id="r2")
 
 
@@ -223,6 +230,12 @@ ALL = [
     ),
     scenario("again-twice", pair, {"A": second_life, "P": delete_r2, "R": prune}),
     scenario("again-large", pair, {"A": put_again_large, "P": delete_r2, "R": prune}),
+    scenario(
+        "again-written", pair, {"A": put_again_written, "P": delete_r2, "R": prune}
+    ),
+    scenario(
+        "again-mended", pair, {"A": put_again_written, "P": delete_r2, "R": repair}
+    ),
     scenario(
         "two-removals", pair, {"A": continue_and_write, "P": prune, "Q": delete_r2}
     ),

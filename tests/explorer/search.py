@@ -9,7 +9,9 @@ from math import inf
 from time import perf_counter
 
 from tests.explorer.checks import Checker
-from tests.explorer.game import LOST, Game, Key
+from tests.explorer.game import Game
+from tests.explorer.plays import LOST, Key
+from tests.explorer.positions import Cast, Position
 from tests.explorer.table import Scenario, Table
 
 
@@ -20,15 +22,24 @@ class Found(AssertionError):
         trace: The choices that lead there.
     """
 
-    def __init__(self, scenario: Scenario, game: Game, why: BaseException) -> None:
+    def __init__(
+        self, scenario: Scenario, game: Game | Position, why: BaseException
+    ) -> None:
         self.trace = list(game.trace)
         super().__init__(
             f"{scenario.name}: {why}\n"
-            f"replay: {scenario.name} {' '.join(game.trace)}\n" + "\n".join(game.log)
+            f"replay: {scenario.name} {' '.join(self.trace)}\n" + "\n".join(game.log)
         )
 
 
+class Impossible(ValueError):
+    """A schedule has a choice that its scenario does not have in that place."""
+
+
 Choose = Callable[[Sequence[str], int], str]
+Names = frozenset[str]
+Todo = list[tuple[Position, str, Names]]
+"""Where to go on, with which choice, and what need not be tried from there."""
 
 
 def by_chance(seed: int) -> Choose:
@@ -90,8 +101,6 @@ class Search:
         check: Whether the invariants are checked.
         recovery: Of every how many states it is checked as well what is left if
             all die there; 0: of none.
-        reduced: Whether states that were met before end a schedule, and whether of
-            two messages that commute only one order is tried.
     """
 
     def __init__(
@@ -100,31 +109,48 @@ class Search:
         *,
         check: bool = True,
         recovery: int = 1,
-        reduced: bool = True,
     ) -> None:
         self.scenario = scenario
         self.report = Report()
         self._check = check
         self._recovery = recovery
-        self._reduced = reduced
         self.readable: set[Key] = set()
         # For each state, the choices that need not be tried from there.
-        self._asleep: dict[Key, frozenset[str]] = {}
+        self._asleep: dict[Key, Names] = {}
+        self._names: dict[Names, Names] = {}
 
     def everything(self, most: int | None = None, seconds: float = inf) -> Report:
         """All schedules, up to a number of them, or for a while."""
         with Table(self.scenario) as table:
             checker = Checker(table, self._recovery)
-            todo: list[tuple[tuple[str, ...], frozenset[str]]] = [((), frozenset())]
+            cast = Cast(table)
+            todo = [(cast.beginning(), "", frozenset[str]())]
 
             def explore() -> None:
                 end = perf_counter() + seconds
                 while todo and self.report.runs != most and perf_counter() < end:
                     # Deepest first: little is remembered.
-                    self._one(table, checker, *todo.pop(), todo)
+                    self._follow(checker, *todo.pop(), todo)
 
-            self._timed(explore, checker)
+            try:
+                self._timed(explore)
+            finally:
+                cast.close()
             self.report.complete = not todo
+        return self.report
+
+    def every_order(self) -> Report:
+        """All schedules one by one, without any reduction: of small scenarios."""
+        with Table(self.scenario) as table:
+            checker = Checker(table, self._recovery)
+            todo: list[tuple[str, ...]] = [()]
+
+            def explore() -> None:
+                while todo:
+                    self._every(table, checker, todo.pop(), todo)
+
+            self._timed(explore)
+            self.report.complete = True
         return self.report
 
     def some(self, seed: int, seconds: float, most: int | None = None) -> Report:
@@ -140,7 +166,7 @@ class Search:
                     if self.report.runs == most:
                         break
 
-            self._timed(play, checker)
+            self._timed(play)
         return self.report
 
     def games(self, seed: int, number: int) -> list[Game]:
@@ -156,21 +182,28 @@ class Search:
         Args:
             trace: The choices.
             exact: Whether each of them has to be possible in its turn.
+
+        Raises:
+            Impossible: One is not.
         """
         rest = list(trace)
 
-        def choose(choices: Sequence[str], _: int) -> str:
+        def choose(choices: Sequence[str], at: int) -> str:
             while rest:
                 choice = rest.pop(0)
                 if choice in choices:
                     return choice
-                assert not exact, f"{choice} is not among {choices}"
+                if exact:
+                    raise Impossible(
+                        f"choice {at + 1}, {choice!r}, is not possible there; possible "
+                        f"are: {' '.join(choices)}"
+                    )
             return choices[0]
 
         with Table(self.scenario) as table:
             return self._play(table, Checker(table, self._recovery), choose)
 
-    def _timed(self, search: Callable[[], None], checker: Checker) -> None:
+    def _timed(self, search: Callable[[], None]) -> None:
         began = perf_counter()
         try:
             search()
@@ -179,7 +212,7 @@ class Search:
             self.report.states = len(self._asleep) or len(self.readable)
             self.report.readable = len(self.readable)
 
-    def _look(self, game: Game, checker: Checker) -> Key:
+    def _look(self, game: Game | Position, checker: Checker) -> Key:
         """Check a state."""
         readable = game.readable_key()
         self.readable.add(readable)
@@ -208,13 +241,12 @@ class Search:
             game.close()
         return game
 
-    def _one(
+    def _every(
         self,
         table: Table,
         checker: Checker,
         prefix: tuple[str, ...],
-        asleep: frozenset[str],
-        todo: list[tuple[tuple[str, ...], frozenset[str]]],
+        todo: list[tuple[str, ...]],
     ) -> None:
         """Follow a prefix, then the first choices; note the others."""
         game = Game(table)
@@ -224,45 +256,60 @@ class Search:
             self.report.steps += len(prefix)
             while True:
                 readable = self._look(game, checker)
-                key = game.key(readable) if self._reduced else readable
                 choices = game.choices()
                 if not choices:
                     self.report.ends.add(readable)
-                    self._asleep[key] = frozenset()
                     return
-                tried = [choice for choice in choices if choice not in asleep]
-                if self._reduced:
-                    known = self._asleep.get(key)
-                    if known is not None:
-                        # Only what was asleep before, and is awake now.
-                        tried = [each for each in tried if each in known]
-                        asleep_now = known & asleep
-                        self._asleep[key] = asleep_now
-                        # What was tried from here is as good as asleep.
-                        asleep = asleep | (frozenset(choices) - known)
-                    else:
-                        self._asleep[key] = asleep
-                else:
-                    self._asleep.setdefault(key, frozenset())
-                if not tried:
-                    return
-                then: list[frozenset[str]] = []
-                for at, choice in enumerate(tried):
-                    before = asleep | frozenset(tried[:at])
-                    then.append(
-                        frozenset(
-                            each for each in before if game.independent(each, choice)
-                        )
-                        if self._reduced
-                        else frozenset()
-                    )
                 path = tuple(game.trace)
-                for choice, sleeping in reversed(list(zip(tried, then, strict=True))):
-                    if choice != tried[0]:
-                        todo.append(((*path, choice), sleeping))
-                game.step(tried[0])
+                todo += [(*path, choice) for choice in choices[:0:-1]]
+                game.step(choices[0])
                 self.report.steps += 1
-                asleep = then[0]
         finally:
             self.report.runs += 1
             game.close()
+
+    def _follow(
+        self, checker: Checker, at: Position, choice: str, asleep: Names, todo: Todo
+    ) -> None:
+        """Follow a choice, then the first ones; note the others."""
+        self.report.runs += 1
+        if choice:
+            at = at.after(choice)
+            self.report.steps += 1
+        while True:
+            readable = self._look(at, checker)
+            key = at.key(readable)
+            choices = at.choices()
+            if not choices:
+                self.report.ends.add(readable)
+                self._asleep[key] = frozenset()
+                return
+            tried = [each for each in choices if each not in asleep]
+            known = self._asleep.get(key)
+            if known is not None:
+                # Only what was asleep before, and is awake now.
+                tried = [each for each in tried if each in known]
+                self._sleeps(key, known & asleep)
+                # What was tried from here is as good as asleep.
+                asleep = asleep | (frozenset(choices) - known)
+            else:
+                self._sleeps(key, asleep)
+            if not tried:
+                return
+            then = [
+                frozenset(
+                    each
+                    for each in asleep.union(tried[:number])
+                    if at.independent(each, one)
+                )
+                for number, one in enumerate(tried)
+            ]
+            for one, sleeping in zip(tried[:0:-1], then[:0:-1], strict=True):
+                todo.append((at, one, sleeping))
+            at = at.after(tried[0])
+            self.report.steps += 1
+            asleep = then[0]
+
+    def _sleeps(self, key: Key, asleep: Names) -> None:
+        # There are few different ones, and one for each state.
+        self._asleep[key] = self._names.setdefault(asleep, asleep)

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from tests.explorer.actors import Actor, Script
 from tests.explorer.clockwork import Clockwork
-from tests.explorer.frames import FIRST_VERSION
-from tests.explorer.gates import SMALL, GatedStore
-from tests.explorer.ledger import Ledger
+from tests.explorer.gates import GatedStore
+from tests.explorer.ledger import Ledger, Operation, State
 from tests.explorer.messages import Message
+from tests.explorer.plays import note_stored
+from tests.explorer.sizes import DOCUMENT
+from tests.explorer.stored import present, record_versions, stamp
+from tests.explorer.versions import Stamps
 
 import jskv_saver.checkpoint.writes as writes_module
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
-from jskv_saver.adapters.memory.collection import Collection
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Nonces:
         self.actor = "0"
         self.drawn: dict[str, int] = {}
 
+    def draws(self, actor: str, drawn: dict[str, int]) -> None:
+        """Who draws from here on, and how many each of his game has drawn."""
+        self.actor, self.drawn = actor, drawn
+
     def token_hex(self, size: int) -> str:
         number = self.drawn[self.actor] = self.drawn.get(self.actor, 0) + 1
         return f"{self.actor}{number}"
@@ -61,13 +67,14 @@ class Table:
         self.scenario = scenario
         self.loop = Clockwork()
         self.nonces = Nonces()
+        self.stamps = Stamps()
         self.ledger = Ledger()
-        self.store = MemoryDocumentStore(max_document_bytes=SMALL)
-        self.store._version = FIRST_VERSION
+        self.store = MemoryDocumentStore(max_document_bytes=DOCUMENT)
+        self.count = 0
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(writes_module, "secrets", self.nonces)
-        actor = Actor("0", self.ledger, self.store)
-        gated = GatedStore(self.store, _at_once(actor))
+        actor = Actor("0", self)
+        gated = GatedStore(self.store, self._at_once(actor))
         saver = DocumentCheckpointSaver(gated, **scenario.options)
         self.loop.finish(actor.play(saver, scenario.before))
         if actor.failure is not None:
@@ -83,48 +90,31 @@ class Table:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    # -- what was before ---------------------------------------------------------------
 
-def _at_once(actor: Actor) -> Any:
-    async def wait(message: Message) -> Any:
-        actor.starts()
-        answer = await message.call()
-        note_stored(actor, message)
-        return answer
+    @property
+    def states(self) -> dict[str, State]:
+        """What each checkpoint must be."""
+        return self.ledger.states
 
-    return wait
+    def add(self, operation: Operation) -> None:
+        self.ledger.add(operation)
 
+    def end(self, name: str, state: str) -> None:
+        self.ledger.end(name, state, self._present)
 
-def note_stored(actor: Actor, message: Message) -> None:
-    """A message was stored by its actor."""
-    for area in message.puts:
-        (collection,) = area.collections
-        actor.stored(collection, area.path)
+    def _present(self) -> set[tuple[str, ...]]:
+        return present(self.store._collections)
 
+    def _at_once(self, actor: Actor) -> Any:
+        async def wait(message: Message) -> Any:
+            name = actor.current
+            if name and not self.ledger.operations[name].begun:
+                self.ledger.start(name, record_versions(self.store._collections))
+            self.count += len(message.puts)
+            stamp(self.store, self.stamps, message, self.count)
+            answer = await message.call()
+            note_stored(self.ledger, name, message, self._present)
+            return answer
 
-def copy_store(store: MemoryDocumentStore) -> MemoryDocumentStore:
-    """Another store with the same documents at the same versions."""
-    copy = MemoryDocumentStore(max_document_bytes=SMALL)
-    copy._version = store._version
-    for key, collection in store._collections.items():
-        copied = copy._collections[key] = Collection(collection.spec)
-        copied.documents = dict(collection.documents)
-        copied._paths = list(collection._paths)
-    return copy
-
-
-def copy_ledger(ledger: Ledger) -> Ledger:
-    """Another ledger with the same past."""
-    copy = Ledger()
-    copy.states = dict(ledger.states)
-    # What is past does not change, but for the removals beside it.
-    copy.operations = [_copied(each) for each in ledger.operations]
-    return copy
-
-
-def _copied(operation: Any) -> Any:
-    copied = object.__new__(type(operation))
-    for kind in type(operation).__mro__:
-        for name in getattr(kind, "__slots__", ()):
-            setattr(copied, name, getattr(operation, name))
-    copied.beside = set(operation.beside)
-    return copied
+        return wait
