@@ -116,11 +116,42 @@ async def test_none_is_lost_when_one_of_them_stops(
             asyncio.ensure_future(store.put("owner", "notes", f"b{n}", {}))
             for n in range(200)
         ]
+        # Long after the server has said that nothing more will come.
+        await asyncio.sleep(0.1)
         assert not stopping.done()
         stored.gate.set()
         await stopping
         await asyncio.gather(*before, *after)
         assert len(await store.ids("owner", "notes")) == 400
+
+
+async def test_none_is_lost_on_the_way_to_one_that_stops(
+    nats_url: str, stored: Gated, three: list[DocumentService]
+) -> None:
+    ending, done = asyncio.Event(), 0
+
+    async def work(store: RemoteDocumentStore, number: int) -> None:
+        nonlocal done
+        turn = 0
+        while not ending.is_set():
+            await store.put("owner", "notes", f"{number}-{turn}", {})
+            turn += 1
+            done += 1
+
+    async with (
+        DocumentService(stored, nats_url) as rest,
+        RemoteDocumentStore.from_conn_string(nats_url, timeout=3) as store,
+    ):
+        await store.collections("owner")
+        workers = [asyncio.ensure_future(work(store, n)) for n in range(40)]
+        for service in three:
+            before = done
+            await until(lambda before=before: done > before + 200)  # type: ignore[misc]
+            await service.stop()
+        ending.set()
+        await asyncio.gather(*workers)
+        assert len(await store.ids("owner", "notes")) == done
+        assert rest.id
 
 
 async def test_after_the_last_one_stopped_nobody_listens(

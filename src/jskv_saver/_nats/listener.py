@@ -51,7 +51,7 @@ class Listener:
         self._subscription = await self._client.subscribe(
             self._subject, queue=self._queue, future=Sink(self._deliver)
         )
-        await self._client.flush()
+        await settle(self._client)
         self._look()
 
     async def send(
@@ -80,9 +80,13 @@ class Listener:
 
     async def drain(self) -> None:
         """Take no new messages; return when all that were on the way are delivered."""
+        client = self._client
         subscription, self._subscription = self._subscription, None
-        if subscription is not None and self._client.is_connected:
-            await subscription.drain()
+        if subscription is not None and client.is_connected:
+            # Not nats-py's own drain, which forgets the subscription too early.
+            await client._send_unsubscribe(subscription._id)
+            await settle(client)
+            client._remove_sub(subscription._id)
 
     async def close(self) -> None:
         """Leave the socket to nats-py, after all that was sent has arrived."""
@@ -92,7 +96,7 @@ class Listener:
         if line is not None:
             line.remove()
         if self._client.is_connected:
-            await self._client.flush()
+            await settle(self._client)
 
     def _look(self) -> None:
         """Set the tap, again after each reconnect, and as soon as that can be done."""
@@ -112,3 +116,13 @@ class Listener:
             self._tap = tap(
                 self._client, self._subscription._id, delivered, lambda text: None
             )
+
+
+async def settle(client: Client) -> None:
+    """Return when the server has taken all that was sent, and all it sent is here.
+
+    nats-py's flush sends its PING ahead of what still waits in its own queue, an
+    UNSUB for one: only a second PING is surely behind that.
+    """
+    await client.flush()
+    await client.flush()

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
 from jskv_saver._nats.connection import Connection
-from jskv_saver._nats.listener import Listener
+from jskv_saver._nats.listener import Listener, settle
 from jskv_saver._nats.settings import package_version
 from jskv_saver._nats.tap import Answer
 from jskv_saver._nats.tokens import encode_token
@@ -30,6 +30,7 @@ from jskv_saver.errors import (
     InvalidRequestError,
     JskvError,
     PermissionDeniedError,
+    StoreClosedError,
     StoreUnavailableError,
 )
 
@@ -109,6 +110,7 @@ class DocumentService:
         self._what: Final = (name, description, dict(metadata or {}))
         self._identity: Identity | None = None
         self._listener: Listener | None = None
+        self._stopping = False
         self._control: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
@@ -149,6 +151,8 @@ class DocumentService:
             StoreUnavailableError: No NATS server answers.
             StoreClosedError: It was stopped before.
         """
+        if self._stopping:
+            raise StoreClosedError("the service was stopped: make a new one")
         if self._listener is not None:
             return
         deadline = asyncio.get_running_loop().time() + _CONNECT
@@ -161,16 +165,18 @@ class DocumentService:
         await self._listener.start()
         for subject in self._identity.subjects():
             self._control.append(await client.subscribe(subject, cb=self._describe))
-        await client.flush()
+        await settle(client)
 
     async def stop(self) -> None:
         """Take no new requests, answer those that were accepted, and leave. Idempotent.
 
         What takes longer than `drain_timeout` is given up.
         """
-        listener, self._listener = self._listener, None
-        if listener is None:
+        listener = self._listener
+        if listener is None or self._stopping:
             return
+        # Requests that are on their way still come in, up to the end of the drain.
+        self._stopping = True
         try:
             for subscription in self._control:
                 await subscription.unsubscribe()
