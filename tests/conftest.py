@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import nats
 import pytest
@@ -43,6 +44,18 @@ settings.register_profile(
 )
 settings.register_profile("soak", parent=settings.get_profile("ci"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+REPEATED = ("attacks", "differential", "explorer", "limits")
+"""Folders whose tests run again and again through what others have covered."""
+_TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measuring takes as long as running; what is repeated is not measured."""
+    for item in items:
+        if item.path.relative_to(_TESTS).parts[0] in REPEATED:
+            item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture(scope="session")
