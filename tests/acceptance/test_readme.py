@@ -19,7 +19,7 @@ EXAMPLES = [(found["code"], found["output"]) for found in RUNNABLE.finditer(READ
 
 
 def test_all_examples_are_found() -> None:
-    assert len(EXAMPLES) == README.count("```python") == 3
+    assert len(EXAMPLES) == README.count("```python") == 4
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from jskv_saver import (
     CollectionSpec,
     Document,
     DocumentCheckpointSaver,
+    DocumentService,
     DocumentStore,
     FieldSpec,
     JetStreamDocumentStore,
@@ -26,6 +27,7 @@ from jskv_saver import (
     LocalServer,
     MemoryDocumentStore,
     Page,
+    RemoteDocumentStore,
     errors,
 )
 
@@ -101,9 +103,13 @@ def clones(saver: JetStreamSaver) -> None:
 async def documents(url: str) -> None:
     async with JetStreamDocumentStore.from_conn_string(url, bucket="b") as store:
         assert_type(store, JetStreamDocumentStore)
-        either: Sequence[DocumentStore] = [store, MemoryDocumentStore()]
+        remote = RemoteDocumentStore.from_conn_string(url, namespace="shop")
+        either: Sequence[DocumentStore] = [store, MemoryDocumentStore(), remote]
         for each in either:
             await documents_of(each)
+        async with DocumentService(store, url, name="docs") as service, remote:
+            assert_type(service, DocumentService)
+            assert_type(remote, RemoteDocumentStore)
         shop = store.bind("shop")
         assert_type(await shop.get("orders", "1"), Document)
         assert_type(await shop.find("orders", [("status", "eq", "open")]), Page)
