@@ -46,16 +46,24 @@ def test_one_caller_leaves_a_quarter_of_the_places_to_others() -> None:
 
 
 def test_too_many_waiting_are_refused() -> None:
-    turns, log = Turns(1, 2), list[str]()
-    assert [turns.enter("a", _noting(log, "a")) for _ in range(5)] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
-    turns.leave("a")
+    turns, log = Turns(1, 4), list[str]()
+    taken = [turns.enter("a", _noting(log, "a")) for _ in range(6)]
+    # One runs, and of four that may wait three are the same caller's.
+    assert taken == [True, True, True, True, False, False]
     assert turns.enter("b", _noting(log, "b"))
+    assert not turns.enter("c", _noting(log, "c"))
+    turns.leave("a")
+    assert turns.enter("c", _noting(log, "c"))
+
+
+def test_what_waits_is_bounded_in_bytes() -> None:
+    turns, log = Turns(1, 100, 1000), list[str]()
+    taken = [turns.enter("a", _noting(log, "a"), 400) for _ in range(5)]
+    assert taken == [True, True, True, False, False]
+    assert turns.enter("b", _noting(log, "b"), 200)
+    turns.leave("a")
+    assert turns.enter("b", _noting(log, "b"), 400)
+    assert not turns.enter("b", _noting(log, "b"), 1)
 
 
 async def test_a_slow_caller_does_not_starve_others(

@@ -236,7 +236,7 @@ class DocumentService:
             )
             return
         call = _Call(self, listener, msg)
-        if not self._turns.enter(call.caller, call.start):
+        if not self._turns.enter(call.caller, call.start, len(msg.data)):
             call.refuse()
 
     def _ended(self, call: _Call, task: asyncio.Task[None]) -> None:

@@ -25,7 +25,9 @@ ALL: Final = f"{ROOT}.*.*"
 DEFAULT_INBOXES: Final = ("_INBOX.", "_R_.")
 """Where answers may go: inboxes, and what a server puts there for another account."""
 
-_LEGAL_INBOX: Final = re.compile(r"[!-~]+").fullmatch
+_TOKEN: Final = r"[!-)+\-/-=?-~]+"
+# Without wildcards, which a server would take as any other text.
+_LEGAL_INBOX: Final = re.compile(rf"{_TOKEN}(?:\.{_TOKEN})+").fullmatch
 
 
 def subject_of(namespace: str, primitive: str) -> str:
@@ -49,9 +51,7 @@ def is_inbox(reply: str, prefixes: tuple[str, ...]) -> bool:
 
     Elsewhere a server would write where the caller may not.
     """
-    if not reply.startswith(prefixes) or not _LEGAL_INBOX(reply):
-        return False
-    return not any(token in ("", "*", ">") for token in reply.split("."))
+    return reply.startswith(prefixes) and _LEGAL_INBOX(reply) is not None
 
 
 def check_inboxes(prefixes: Iterable[str]) -> tuple[str, ...]:
