@@ -46,16 +46,34 @@ settings.register_profile("soak", parent=settings.get_profile("ci"), max_example
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-REPEATED = ("attacks", "differential", "explorer", "limits")
-"""Folders whose tests run again and again through what others have covered."""
+REPEATED = (
+    "acceptance/test_graphs_resume.py",
+    "attacks/",
+    "checkpoint/test_interleavings.py",
+    "contract/test_machine",
+    "differential/",
+    "explorer/",
+    "faults/test_elsewhere.py",
+    "integration/test_bustle.py",
+    "integration/test_crash_points.py",
+    "limits/",
+)
+"""Tests that run again and again through what others have covered."""
 _TESTS = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measuring takes as long as running; what is repeated is not measured."""
     for item in items:
-        if item.path.relative_to(_TESTS).parts[0] in REPEATED:
+        if item.path.relative_to(_TESTS).as_posix().startswith(REPEATED):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.fixture(autouse=True)
+def _children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are the processes that such a test starts."""
+    if request.node.get_closest_marker("no_cover"):
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
 @pytest.fixture(scope="session")
