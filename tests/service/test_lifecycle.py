@@ -14,12 +14,14 @@ from nats.aio.client import Client
 from tests.service.stores import Gated
 
 from jskv_saver import CollectionSpec, DocumentService, RemoteDocumentStore
+from jskv_saver._nats.listener import settle
 from jskv_saver.errors import (
     InvalidRequestError,
     PermissionDeniedError,
     StoreClosedError,
     StoreUnavailableError,
     UnknownOutcomeError,
+    WrongThreadError,
 )
 
 
@@ -94,7 +96,7 @@ async def test_a_bound_store_refuses_other_namespaces(
         heard.append(msg)
 
     await client.subscribe("jskv.v1.other.>", cb=hear)
-    await client.flush()
+    await settle(client)
     async with RemoteDocumentStore.from_conn_string(
         nats_url, namespace="owner"
     ) as store:
@@ -124,7 +126,7 @@ async def test_a_bound_store_refuses_other_namespaces(
             store.bind("other")
         bound = store.bind("owner")
         await bound.put("notes", "a", {"n": 1})
-    await client.flush()
+    await settle(client)
     assert heard == []
 
 
@@ -157,6 +159,14 @@ def test_mistakes_are_told_before_anything_is_sent() -> None:
         DocumentService("nats://x", None)  # type: ignore[arg-type]
 
 
+def test_a_service_starts_on_the_loop_of_its_client(nats_url: str) -> None:
+    with asyncio.Runner() as here, asyncio.Runner() as there:
+        client = there.run(nats.connect(nats_url))
+        with pytest.raises(WrongThreadError, match="loop of its client"):
+            here.run(DocumentService(Gated(), client).start())
+        there.run(client.close())
+
+
 async def test_a_copy_shares_the_connection_and_none_is_pickled(
     remote: RemoteDocumentStore,
 ) -> None:
@@ -182,9 +192,9 @@ async def test_answers_come_to_an_inbox_prefix_of_ones_own(
             seen.append(msg.reply)
 
         await client.subscribe("jskv.v1.>", cb=hear)
-        await client.flush()
+        await settle(client)
         assert await store.collections("owner") == ["notes"]
-        await client.flush()
+        await settle(client)
         await client.close()
         assert seen
         assert all(reply.startswith("_INBOX_app.") for reply in seen)

@@ -19,6 +19,7 @@ from jskv_saver import (
     LocalServer,
     RemoteDocumentStore,
 )
+from jskv_saver._nats.listener import settle
 from jskv_saver._proto.jskv.v1 import document_pb2 as pb
 from jskv_saver.errors import (
     RemoteFaultError,
@@ -90,7 +91,7 @@ class Mute:
 
     async def listen(self) -> None:
         await self._client.subscribe("jskv.v1.*.*", cb=self._hear)
-        await self._client.flush()
+        await settle(self._client)
 
     async def _hear(self, msg: Msg) -> None:
         primitive = msg.subject.rpartition(".")[2]
@@ -134,6 +135,58 @@ async def test_an_answer_that_cannot_be_read_is_told(
     mute.answers[name] = b"\xff\xff\xff"
     with pytest.raises(RemoteFaultError if name in READS else UnknownOutcomeError):
         await _calls(hasty)[name]()
+
+
+def _answers() -> dict[str, list[Any]]:
+    """Answers that lack something, or that would never end."""
+    no_kind = pb.Object(keys=["k"], values=[pb.Value()])
+    late = pb.Stamp(version=1, created=2**62)
+    return {
+        "put": [pb.PutReply(), pb.PutReply(stamp=late)],
+        "put_many": [pb.PutManyReply(), pb.PutManyReply(stamps=[late, late])],
+        "get": [
+            pb.GetReply(),
+            pb.GetReply(document=pb.Document(id=["a"], data=no_kind)),
+            pb.GetReply(document=pb.Document(id=["a"], stamp=late)),
+        ],
+        "get_many": [
+            pb.GetManyReply(found=[pb.Found(collection="notes")]),
+            pb.GetManyReply(left=[pb.Left(collection="notes", id=["a"])]),
+        ],
+        "find": [
+            pb.FindReply(cursor="x"),
+            pb.FindReply(items=[pb.Document(id=["a"], data=no_kind)]),
+        ],
+        "ids": [pb.IdsReply(more=True), pb.IdsReply(ids=[pb.Path()])],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        (name, number)
+        for name, each in _answers().items()
+        for number in range(len(each))
+    ],
+)
+async def test_an_answer_that_lacks_something_is_none(
+    hasty: RemoteDocumentStore, mute: Mute, name: str, number: int
+) -> None:
+    mute.answers[name] = _answers()[name][number].SerializeToString()
+    expected = RemoteFaultError if name in READS else UnknownOutcomeError
+    with pytest.raises(expected, match="cannot be read"):
+        await _calls(hasty)[name]()
+
+
+async def test_a_part_that_is_missing_leaves_no_answer(
+    hasty: RemoteDocumentStore, mute: Mute, client: Client
+) -> None:
+    get = asyncio.ensure_future(hasty.get("owner", "notes", "a"))
+    await until(lambda: bool(mute.heard))
+    for part in ("1/3", "3/3"):
+        await client.publish(mute.heard[0].reply, b"x", headers={"Jskv-Part": part})
+    with pytest.raises(StoreUnavailableError, match="a part of the answer is missing"):
+        await get
 
 
 async def test_a_late_answer_reaches_no_other_call(

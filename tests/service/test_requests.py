@@ -17,6 +17,7 @@ from jskv_saver import (
     JetStreamDocumentStore,
     RemoteDocumentStore,
 )
+from jskv_saver._nats.listener import settle
 from jskv_saver._nats.tokens import encode_token
 from jskv_saver._proto.jskv.v1 import document_pb2 as pb
 from jskv_saver.adapters.wire.endpoints import ENDPOINTS
@@ -301,7 +302,7 @@ async def test_it_answers_to_no_subject_but_an_inbox(
         await client._flush_pending()
         # Behind them on the same connection, and answered.
         assert not (await ask(client, "put", put(id=["b"]))).headers
-        await client.flush()
+        await settle(client)
         assert [msg for msg in heard if msg.data] == []
         assert await stored.ids("owner", "notes") == ["b"]
         info = await client.jetstream().stream_info(f"KV_{bucket}")

@@ -22,6 +22,7 @@ from jskv_saver import (
     MemoryDocumentStore,
     RemoteDocumentStore,
 )
+from jskv_saver._nats.listener import settle
 from jskv_saver.errors import DocumentTooLargeError
 
 KB, MB = 1000, 1_000_000
@@ -125,7 +126,7 @@ async def test_what_is_too_large_is_not_sent(
         heard.append(msg.subject)
 
     await client.subscribe("jskv.v1.>", cb=hear)
-    await client.flush()
+    await settle(client)
     limit = client.max_payload
     with pytest.raises(DocumentTooLargeError, match="nothing was sent") as caught:
         await remote.put("owner", "notes", "a", {"b": b"x" * limit})
@@ -141,7 +142,7 @@ async def test_what_is_too_large_is_not_sent(
     with pytest.raises(DocumentTooLargeError):
         await remote.put_many("owner", writes)
     assert await remote.ids("owner", "notes") == ["small"]
-    await client.flush()
+    await settle(client)
     assert heard == ["jskv.v1.owner.put_many", "jskv.v1.owner.ids"]
 
 
@@ -170,14 +171,14 @@ async def test_many_writes_go_in_as_few_messages_as_they_fit_into(
         heard.append(len(msg.data))
 
     await client.subscribe("jskv.v1.owner.put_many", cb=hear)
-    await client.flush()
+    await settle(client)
     writes: Any = [("cp", f"{n:02}", {"b": b"x" * 100 * KB}, None) for n in range(25)]
     stored = await through.put_many("owner", writes)
     assert [each.id for each in stored] == [f"{n:02}" for n in range(25)]
     assert [each.version for each in stored] == sorted(each.version for each in stored)
     found = await through.get_many("owner", [("cp", (ANY,))])
     assert {("cp", each.id): each for each in stored} == found
-    await client.flush()
+    await settle(client)
     assert len(heard) == 3
     assert max(heard) <= client.max_payload
 

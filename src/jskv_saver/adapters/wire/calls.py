@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -32,12 +33,12 @@ from jskv_saver.document.model import (
     ReadKey,
     id_of,
 )
-from jskv_saver.document.names import PatternPath
+from jskv_saver.document.names import PatternPath, parse_id
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
 from jskv_saver.errors import (
     InvalidRequestError,
-    JskvError,
+    PermissionDeniedError,
     RemoteFaultError,
     StoreUnavailableError,
     UnknownOutcomeError,
@@ -45,6 +46,7 @@ from jskv_saver.errors import (
 
 RESERVE: Final = 4096
 """Bytes of a message kept free for what a document carries beside its data."""
+_T = TypeVar("_T")
 _GROUP: Final = 12 * 1024 * 1024
 """Bytes of documents that are asked for together."""
 
@@ -80,53 +82,50 @@ class Calls:
     async def ensure_collection(self, namespace: str, spec: CollectionSpec) -> None:
         request = self._request(pb.EnsureCollectionRequest, namespace)
         fill_spec(request.spec, spec)
-        await self._ask("ensure_collection", request, pb.EnsureCollectionReply, True)
+        await self._do("ensure_collection", request, pb.EnsureCollectionReply, _done)
 
     async def drop_collection(self, namespace: str, name: str) -> None:
         request = self._request(pb.DropCollectionRequest, namespace, name=name)
-        await self._ask("drop_collection", request, pb.DropCollectionReply, True)
+        await self._do("drop_collection", request, pb.DropCollectionReply, _done)
 
     async def collections(self, namespace: str) -> list[str]:
         request = self._request(pb.CollectionsRequest, namespace)
-        reply = await self._ask("collections", request, pb.CollectionsReply)
-        return list(reply.names)
+        return await self._ask(
+            "collections", request, pb.CollectionsReply, lambda reply: list(reply.names)
+        )
 
     async def put(self, namespace: str, put: PutRequest) -> Document:
         request = self._request(pb.PutRequest, namespace)
         _fill_put(request, put)
-        reply = await self._ask("put", request, pb.PutReply, True)
-        return _stamped(put, reply.stamp)
+        return await self._do("put", request, pb.PutReply, partial(_put_in, put))
 
     async def put_many(
         self, namespace: str, puts: Sequence[PutRequest], exact: bool
     ) -> list[Document]:
         """In order, in as few messages as they fit into; each awaits the one before."""
+        await self._requests.ready()
         stored: list[Document] = []
         for begin, request in self._split(namespace, puts, exact):
-            reply = await self._ask("put_many", request, pb.PutManyReply, True)
-            count = len(request.writes)
-            if len(reply.stamps) != count:
-                raise UnknownOutcomeError(
-                    f"the service answers for {len(reply.stamps)} writes of {count}; "
-                    "they may have happened"
-                )
-            for put, stamp in zip(
-                puts[begin : begin + count], reply.stamps, strict=True
-            ):
-                stored.append(_stamped(put, stamp))
+            some = puts[begin : begin + len(request.writes)]
+            stored += await self._do(
+                "put_many",
+                request,
+                pb.PutManyReply,
+                partial(_all_put_in, some),
+            )
         return stored
 
     async def get(self, namespace: str, collection: str, path: Path) -> Document:
         request = self._request(
             pb.GetRequest, namespace, collection=collection, id=path
         )
-        reply = await self._ask("get", request, pb.GetReply)
-        return document_of(reply.document)
+        return await self._ask("get", request, pb.GetReply, _document_in)
 
     async def get_many(
         self, namespace: str, reads: Sequence[tuple[str, PatternPath]]
     ) -> dict[ReadKey, Document]:
         """What is too much for one answer is read in further ones, by its id."""
+        await self._requests.ready()
         found: dict[ReadKey, Document] = {}
         left = await self._get_some(namespace, reads, found)
         while left:
@@ -136,7 +135,10 @@ class Calls:
                 each = left.pop(0)
                 group.append((each.collection, tuple(each.id)))
                 size += each.size
-            left += await self._get_some(namespace, group, found)
+            more = await self._get_some(namespace, group, found)
+            if len(more) >= len(group):
+                raise _unreadable("it leaves everything for later")
+            left += more
         return found
 
     async def delete(self, namespace: str, delete: DeleteRequest) -> None:
@@ -151,7 +153,7 @@ class Calls:
             request.if_version = delete.if_version
         if delete.below is not None:
             request.below = delete.below
-        await self._ask("delete", request, pb.DeleteReply, True)
+        await self._do("delete", request, pb.DeleteReply, _done)
 
     async def find(self, query: Query, cursor: str | None) -> Page:
         """A page, in as many answers as it takes."""
@@ -163,20 +165,19 @@ class Calls:
                 request.order_by.field, request.order_by.direction = query.order_by
             if cursor is not None:
                 request.cursor = cursor
-            reply = await self._ask("find", request, pb.FindReply)
-            items += map(document_of, reply.items)
-            cursor = reply.cursor if reply.HasField("cursor") else None
+            page = await self._ask("find", request, pb.FindReply, _page_in)
+            items += page.items
+            cursor = page.cursor
             if cursor is None or len(items) >= query.limit:
                 return Page(tuple(items), cursor)
 
     async def count(self, query: Query) -> int:
         request = self._query(pb.CountRequest, query)
-        return int((await self._ask("count", request, pb.CountReply)).count)
+        return await self._ask("count", request, pb.CountReply, _count_in)
 
     async def delete_many(self, query: Query) -> int:
         request = self._query(pb.DeleteManyRequest, query)
-        reply = await self._ask("delete_many", request, pb.DeleteManyReply, True)
-        return int(reply.count)
+        return await self._do("delete_many", request, pb.DeleteManyReply, _count_in)
 
     async def ids(self, query: Query) -> list[DocumentId]:
         """All of them, in as many answers as it takes."""
@@ -190,9 +191,9 @@ class Calls:
                 last = ids[-1]
                 path = (last,) if isinstance(last, str) else last
                 request.after.segments.extend(path)
-            reply = await self._ask("ids", request, pb.IdsReply)
-            ids += [id_of(tuple(each.segments)) for each in reply.ids]
-            if not reply.more:
+            some, more = await self._ask("ids", request, pb.IdsReply, _ids_in)
+            ids += some
+            if not more:
                 return ids
 
     async def close(self) -> None:
@@ -249,17 +250,41 @@ class Calls:
             # The next one is surely smaller than a quarter of a message.
             if size < self._room() * 3 // 4 and number < len(reads):
                 continue
-            reply = await self._ask("get_many", request, pb.GetManyReply)
-            for each in reply.found:
-                document = document_of(each.document)
-                found[each.collection, document.id] = document
-            left += reply.left
+            some, later = await self._ask(
+                "get_many", request, pb.GetManyReply, _found_in
+            )
+            found.update(some)
+            left += later
             request, size = self._request(pb.GetManyRequest, namespace), 0
         return left
 
     async def _ask(
-        self, primitive: str, request: Any, kind: Any, write: bool = False
-    ) -> Any:
+        self, primitive: str, request: Any, kind: Any, read: Callable[[Any], _T]
+    ) -> _T:
+        """Send a request that changes nothing, and read its answer."""
+        body = await self._answer(primitive, request, False)
+        try:
+            return read(kind.FromString(body))
+        except (DecodeError, InvalidRequestError) as exc:
+            raise _unreadable(exc) from exc
+
+    async def _do(
+        self,
+        primitive: str,
+        request: Any,
+        kind: Any,
+        read: Callable[[Any], _T],
+    ) -> _T:
+        """Send a request that changes something, and read its answer."""
+        body = await self._answer(primitive, request, True)
+        try:
+            return read(kind.FromString(body))
+        except (DecodeError, InvalidRequestError) as exc:
+            raise UnknownOutcomeError(
+                f"{_unreadable(exc)}; the write may have happened"
+            ) from exc
+
+    async def _answer(self, primitive: str, request: Any, write: bool) -> bytes:
         if self._served is None and primitive != "limits":
             await self._learn(request.namespace)
         subject = subject_of(request.namespace, primitive)
@@ -273,29 +298,26 @@ class Calls:
                 f"{self._requests.connection.where}: start one with `jskv serve` "
                 f"(nobody listens on {subject!r}, nothing was done)"
             ) from exc
-        first = answers[0]
-        if len(answers) == 1:
-            body = first.data
-            code = (first.headers or {}).get(CODE_HEADER)
-            if code is not None:
-                raise decode_fault(body, code)
-        else:
-            body = b"".join([answer.data for answer in answers])
-        try:
-            return kind.FromString(body)
-        except (DecodeError, InvalidRequestError) as exc:
-            error: JskvError = RemoteFaultError("the service's answer cannot be read")
-            if write:
-                error = UnknownOutcomeError(f"{error}; the write may have happened")
-            raise error from exc
+        if len(answers) > 1:
+            return b"".join([answer.data for answer in answers])
+        headers = answers[0].headers
+        if headers and (code := headers.get(CODE_HEADER)) is not None:
+            raise decode_fault(answers[0].data, code)
+        return answers[0].data
 
     async def _learn(self, namespace: str) -> None:
         """Ask once what the service takes; the first call of all does it."""
         async with self._learning:
-            if self._served is None:
-                request = self._request(pb.LimitsRequest, namespace)
-                reply = await self._ask("limits", request, pb.LimitsReply)
-                self._served = int(reply.data)
+            if self._served is not None:
+                return
+            request = self._request(pb.LimitsRequest, namespace)
+            try:
+                self._served = await self._ask(
+                    "limits", request, pb.LimitsReply, lambda reply: int(reply.data)
+                )
+            except PermissionDeniedError:
+                # A caller who may read only has no use for it.
+                self._served = Limits().data
 
 
 def _fill_put(target: Any, put: PutRequest) -> None:
@@ -310,5 +332,57 @@ def _fill_put(target: Any, put: PutRequest) -> None:
         target.if_latest.version = version
 
 
-def _stamped(put: PutRequest, stamp: Any) -> Document:
-    return stamped(put.path, put.data, stamp)
+# -- answers ---------------------------------------------------------------------------
+# An answer that lacks what it must have is none; any program may have given it.
+
+
+def _done(reply: Any) -> None:
+    """There is nothing in it."""
+
+
+def _put_in(put: PutRequest, reply: Any) -> Document:
+    if not reply.HasField("stamp"):
+        raise InvalidRequestError("it has no version")
+    return stamped(put.path, put.data, reply.stamp)
+
+
+def _all_put_in(puts: Sequence[PutRequest], reply: Any) -> list[Document]:
+    if len(reply.stamps) != len(puts):
+        raise InvalidRequestError(f"{len(reply.stamps)} versions for {len(puts)} puts")
+    return [
+        stamped(put.path, put.data, stamp)
+        for put, stamp in zip(puts, reply.stamps, strict=True)
+    ]
+
+
+def _document_in(reply: Any) -> Document:
+    return document_of(reply.document)
+
+
+def _page_in(reply: Any) -> Page:
+    cursor = reply.cursor if reply.HasField("cursor") else None
+    if cursor is not None and not reply.items:
+        raise InvalidRequestError("a page has a cursor and no document")
+    return Page(tuple(map(document_of, reply.items)), cursor)
+
+
+def _ids_in(reply: Any) -> tuple[list[DocumentId], bool]:
+    if reply.more and not reply.ids:
+        raise InvalidRequestError("more ids are to follow after none")
+    return [id_of(parse_id(tuple(each.segments))) for each in reply.ids], reply.more
+
+
+def _found_in(reply: Any) -> tuple[dict[ReadKey, Document], list[Any]]:
+    found: dict[ReadKey, Document] = {}
+    for each in reply.found:
+        document = document_of(each.document)
+        found[each.collection, document.id] = document
+    return found, list(reply.left)
+
+
+def _count_in(reply: Any) -> int:
+    return int(reply.count)
+
+
+def _unreadable(why: object) -> RemoteFaultError:
+    return RemoteFaultError(f"the service's answer cannot be read ({why})")

@@ -13,7 +13,7 @@ import nats.errors
 from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
-from jskv_saver._nats.connection import Connection
+from jskv_saver._nats.connection import Connection, loop_of
 from jskv_saver._nats.listener import Listener, settle
 from jskv_saver._nats.settings import package_version
 from jskv_saver._nats.tap import Answer
@@ -32,6 +32,7 @@ from jskv_saver.errors import (
     PermissionDeniedError,
     StoreClosedError,
     StoreUnavailableError,
+    WrongThreadError,
 )
 
 DEFAULT_NAME: Final = "jskv-documents"
@@ -150,13 +151,18 @@ class DocumentService:
         Raises:
             StoreUnavailableError: No NATS server answers.
             StoreClosedError: It was stopped before.
+            WrongThreadError: The client is of another event loop.
         """
         if self._stopping:
             raise StoreClosedError("the service was stopped: make a new one")
         if self._listener is not None:
             return
-        deadline = asyncio.get_running_loop().time() + _CONNECT
-        client = await self._connection.client(deadline)
+        loop = asyncio.get_running_loop()
+        client = await self._connection.client(loop.time() + _CONNECT)
+        if loop_of(client) is not loop:
+            raise WrongThreadError(
+                "the service lives on the event loop of its client: start it there"
+            )
         self._identity = self._identify(client._nuid.next().decode())
         setup = getattr(self._store, "setup", None)
         if setup is not None:

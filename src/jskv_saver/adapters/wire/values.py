@@ -229,6 +229,8 @@ def fill_document(target: Any, document: Document) -> None:
 
 def document_of(message: Any) -> Document:
     """The document in a message."""
+    if not message.id:
+        raise InvalidRequestError("a document has no id")
     return stamped(tuple(message.id), object_of(message.data), message.stamp)
 
 
