@@ -29,6 +29,9 @@ authorization {
     {user: app, password: pw, permissions: {
       publish: ["jskv.v1.>"], subscribe: ["_INBOX.>"]
     }}
+    {user: reader, password: pw, permissions: {
+      publish: ["jskv.v1.owner.get"], subscribe: ["_INBOX.>"]
+    }}
   ]
 }
 """
@@ -43,8 +46,8 @@ def guarded_server() -> Iterator[LocalServer]:
         yield server
 
 
-def as_app(server: LocalServer) -> str:
-    return f"nats://app:pw@127.0.0.1:{server.port}"
+def as_app(server: LocalServer, user: str = "app") -> str:
+    return f"nats://{user}:pw@127.0.0.1:{server.port}"
 
 
 @asynccontextmanager

@@ -12,10 +12,10 @@ import nats
 import pytest
 from nats.aio.client import Client
 from nats.micro.service import ServiceInfo, ServicePing, ServiceStats
-from tests.patience import until
+from tests.patience import at_once, until
 from tests.service.stores import Gated
 
-from jskv_saver import DocumentService, RemoteDocumentStore
+from jskv_saver import DocumentService, LocalServer, RemoteDocumentStore
 from jskv_saver._nats.settings import package_version
 from jskv_saver.adapters.wire.endpoints import ENDPOINTS
 from jskv_saver.errors import (
@@ -186,6 +186,16 @@ async def test_what_takes_too_long_at_the_end_is_given_up(
         assert stored.given_up == [("a",)]
         with pytest.raises(TimeoutError):
             await lost
+
+
+async def test_it_stops_without_its_server(
+    own_server: LocalServer, stored: Gated
+) -> None:
+    service = DocumentService(stored, own_server.url)
+    await service.start()
+    await asyncio.to_thread(own_server.kill)
+    with at_once():
+        await service.stop()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "é"])

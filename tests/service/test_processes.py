@@ -24,8 +24,10 @@ from tests.service.processes import (
 
 from jskv_saver import (
     CollectionSpec,
+    DocumentService,
     JetStreamDocumentStore,
     LocalServer,
+    MemoryDocumentStore,
     RemoteDocumentStore,
 )
 from jskv_saver.errors import (
@@ -52,6 +54,22 @@ async def test_a_program_with_the_subjects_only_can_touch_no_bucket(
         with pytest.raises(PermissionDeniedError):
             await store.setup()
         await store.close()
+
+
+async def test_a_program_may_do_what_its_subjects_allow(guarded: LocalServer) -> None:
+    stored = MemoryDocumentStore()
+    await stored.put("owner", "cp", "a", {"n": 1})
+    async with (
+        DocumentService(stored, guarded.url),
+        RemoteDocumentStore.from_conn_string(as_app(guarded, "reader")) as store,
+    ):
+        # It is not told what the service takes either: it never writes.
+        assert (await store.get("owner", "cp", "a")).data == {"n": 1}
+        with pytest.raises(PermissionDeniedError, match=r"jskv\.v1\.owner\.put"):
+            await store.put("owner", "cp", "a", {})
+        with pytest.raises(PermissionDeniedError, match=r"jskv\.v1\.other\.get"):
+            await store.get("other", "cp", "a")
+    assert (await stored.get("owner", "cp", "a")).data == {"n": 1}
 
 
 async def test_a_graph_that_asks_is_killed_twice_and_ended_by_a_third_process(

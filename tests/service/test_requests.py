@@ -107,6 +107,12 @@ def conditions() -> Any:
     return request
 
 
+def two_in_many() -> Any:
+    write = pb.Write(collection="notes", id=["a"], data=pb.Object(), if_version=1)
+    write.if_latest.prefix.segments.append("a")
+    return pb.PutManyRequest(namespace="owner", writes=[write])
+
+
 def wild(positions: list[int], segments: list[str]) -> Any:
     request = pb.DeleteRequest(namespace="owner", collections=["notes"])
     request.id.segments.extend(segments)
@@ -143,6 +149,7 @@ ILLEGAL: dict[str, tuple[str, Any, str]] = {
     "a key alone": ("put", put(), "each of its keys"),
     "a negative version": ("put", put(if_version=-1), "2**63"),
     "two conditions": ("put", conditions(), "exclude each other"),
+    "two conditions of many": ("put_many", two_in_many(), "one condition"),
     "no limit": ("find", find(limit=0), "between 1 and 1000"),
     "high limit": ("find", find(limit=1001), "between 1 and 1000"),
     "foreign cursor": ("find", find(cursor="AAAA"), "cursor"),
