@@ -30,7 +30,7 @@ from jskv_saver.errors import (
 @pytest.fixture
 async def hasty(nats_url: str) -> AsyncIterator[RemoteDocumentStore]:
     """For calls in vain."""
-    async with RemoteDocumentStore.from_conn_string(nats_url, timeout=0.4) as store:
+    async with RemoteDocumentStore.from_conn_string(nats_url, timeout=1) as store:
         yield store
 
 
@@ -118,24 +118,32 @@ async def mute(client: Client) -> Mute:
     return mute
 
 
-@pytest.mark.parametrize("name", READS)
+async def _in_vain(
+    store: RemoteDocumentStore, mute: Mute, names: list[str]
+) -> list[BaseException]:
+    """What calls end with that are heard once and never answered."""
+    calls = [_calls(store)[name]() for name in names]
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert sorted(msg.subject for msg in mute.heard) == sorted(
+        f"jskv.v1.owner.{name}" for name in names
+    )
+    return ended
+
+
 async def test_a_read_without_an_answer_is_unavailable(
-    hasty: RemoteDocumentStore, mute: Mute, name: str
+    hasty: RemoteDocumentStore, mute: Mute
 ) -> None:
-    with pytest.raises(StoreUnavailableError, match=r"no answer within 0\.4 s"):
-        await _calls(hasty)[name]()
-    assert [msg.subject for msg in mute.heard] == [f"jskv.v1.owner.{name}"]
+    for error in await _in_vain(hasty, mute, READS):
+        assert type(error) is StoreUnavailableError
+        assert "no answer within 1 s" in str(error)
 
 
-@pytest.mark.parametrize("name", WRITES)
 async def test_a_write_without_an_answer_may_have_happened(
-    hasty: RemoteDocumentStore, mute: Mute, name: str
+    hasty: RemoteDocumentStore, mute: Mute
 ) -> None:
-    with pytest.raises(
-        UnknownOutcomeError, match=r"no answer within 0\.4 s; the write may have"
-    ):
-        await _calls(hasty)[name]()
-    assert [msg.subject for msg in mute.heard] == [f"jskv.v1.owner.{name}"]
+    for error in await _in_vain(hasty, mute, WRITES):
+        assert type(error) is UnknownOutcomeError
+        assert "no answer within 1 s; the write may have" in str(error)
 
 
 @pytest.mark.parametrize("name", [*READS, *WRITES])
