@@ -85,3 +85,13 @@ def test_storing_documents_does_not_import_langgraph() -> None:
 def test_the_package_itself_imports_nothing_else() -> None:
     loaded = _loaded_after("import jskv_saver; jskv_saver.LocalServer")
     assert not loaded & {"nats", "cbor2", "google", "typer", "rich", "langgraph"}
+
+
+def test_asking_a_service_imports_no_storage() -> None:
+    loaded = _loaded_after(
+        "import jskv_saver; jskv_saver.RemoteDocumentStore\n"
+        "assert 'jskv_saver.adapters.jetstream.store' not in sys.modules\n"
+        "assert 'jskv_saver.adapters.wire.service' not in sys.modules"
+    )
+    assert {"nats", "google"} <= loaded
+    assert not loaded & {"cbor2", "langgraph", "langchain_core", "typer", "rich"}
