@@ -100,7 +100,7 @@ async def test_a_page_is_what_the_store_gives(through: RemoteDocumentStore) -> N
 async def test_many_ids_come_in_several_answers(
     remote: RemoteDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jskv_saver.adapters.wire.service._ANSWER", 5 * KB)
+    monkeypatch.setattr("jskv_saver.adapters.wire.serving._ANSWER", 5 * KB)
     names = [f"{number:03}{'é' * 200}" for number in range(50)]
     await remote.put_many("owner", [("notes", id, {}, None) for id in names])
     assert await remote.ids("owner", "notes") == names

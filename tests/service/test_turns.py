@@ -3,67 +3,96 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.patience import until
 from tests.service.stores import Gated
 
 from jskv_saver import DocumentService, RemoteDocumentStore
-from jskv_saver.adapters.wire.turns import Turns
+from jskv_saver.adapters.wire.turns import Caller, Turns
 from jskv_saver.errors import StoreUnavailableError
 
 
-def _noting(log: list[str], name: str) -> Callable[[], None]:
-    return lambda: log.append(name)
+class Log:
+    """Turns, and which calls have started. A call is `owner/caller/number`."""
+
+    def __init__(self, *bounds: int) -> None:
+        self.turns = Turns(*bounds)
+        self.started: list[str] = []
+
+    def enter(self, *calls: str, size: int = 0) -> list[bool]:
+        return [self._enter(call, size) for call in calls]
+
+    def _enter(self, call: str, size: int) -> bool:
+        return self.turns.enter(_caller(call), partial(self.started.append, call), size)
+
+    def leave(self, call: str) -> None:
+        self.turns.leave(_caller(call))
 
 
-def test_those_who_wait_are_served_one_of_each_caller_in_turn() -> None:
-    turns, log = Turns(1, 100), list[str]()
-    for name in ("a1", "a2", "a3", "b1", "b2", "c1"):
-        assert turns.enter(name[0], _noting(log, name))
-    for _ in range(5):
-        turns.leave(log[-1][0])
-    assert log == ["a1", "a2", "b1", "c1", "a3", "b2"]
-    assert not turns.idle
-    turns.leave("b")
-    assert turns.idle
+def _caller(call: str) -> Caller:
+    owner, inbox, _ = call.split("/")
+    return Caller(owner, inbox)
 
 
-def test_one_caller_leaves_a_quarter_of_the_places_to_others() -> None:
-    turns, log = Turns(8, 100), list[str]()
-    for number in range(20):
-        turns.enter("a", _noting(log, f"a{number}"))
-    assert len(log) == 6
-    turns.enter("b", _noting(log, "b0"))
-    turns.enter("c", _noting(log, "c0"))
-    turns.enter("d", _noting(log, "d0"))
-    assert log[6:] == ["b0", "c0"]
-    turns.leave("b")
-    assert log[8:] == ["d0"]
-    turns.leave("a")
-    assert log[9:] == ["a6"]
+def test_those_who_wait_are_served_one_of_each_owner_and_caller_in_turn() -> None:
+    log = Log(1, 100)
+    log.enter("o/a/1", "o/a/2", "o/a/3", "o/b/1", "p/c/1", "p/c/2", "o/b/2")
+    while not log.turns.idle:
+        log.leave(log.started[-1])
+    assert log.started == [
+        "o/a/1",
+        "o/a/2",
+        "p/c/1",
+        "o/b/1",
+        "p/c/2",
+        "o/a/3",
+        "o/b/2",
+    ]
+
+
+def test_one_caller_and_one_owner_leave_places_to_others() -> None:
+    log = Log(16, 100)
+    log.enter(*(f"o/a/{number}" for number in range(20)))
+    assert len(log.started) == 9
+    log.enter(*(f"o/b/{number}" for number in range(20)))
+    assert len(log.started) == 12
+    log.enter(*(f"p/c/{number}" for number in range(20)))
+    assert len(log.started) == 16
+    assert [call[:3] for call in log.started[12:]] == ["p/c"] * 4
+    log.leave("o/a/0")
+    # `o` has all that it may have but one; whose turn it is gets the place.
+    assert log.started[16:] == ["o/a/9"]
+    log.leave("p/c/0")
+    assert log.started[17:] == ["p/c/4"]
+
+
+def test_whoever_invents_inboxes_gets_no_more_than_an_owner_may() -> None:
+    log = Log(16, 100)
+    log.enter(*(f"o/{number}/1" for number in range(100)))
+    assert len(log.started) == 12
+    log.enter("p/a/1")
+    assert log.started[12:] == ["p/a/1"]
 
 
 def test_too_many_waiting_are_refused() -> None:
-    turns, log = Turns(1, 4), list[str]()
-    taken = [turns.enter("a", _noting(log, "a")) for _ in range(6)]
-    # One runs, and of four that may wait three are the same caller's.
-    assert taken == [True, True, True, True, False, False]
-    assert turns.enter("b", _noting(log, "b"))
-    assert not turns.enter("c", _noting(log, "c"))
-    turns.leave("a")
-    assert turns.enter("c", _noting(log, "c"))
+    log = Log(1, 16)
+    # One runs; of sixteen that may wait nine are of one caller, twelve of an owner.
+    assert log.enter(*["o/a/1"] * 11) == [True] * 10 + [False]
+    assert log.enter(*["o/b/1"] * 4) == [True] * 3 + [False]
+    assert log.enter(*["p/c/1"] * 5) == [True] * 4 + [False]
+    log.leave("o/a/1")
+    assert log.enter("p/c/1") == [True]
 
 
 def test_what_waits_is_bounded_in_bytes() -> None:
-    turns, log = Turns(1, 100, 1000), list[str]()
-    taken = [turns.enter("a", _noting(log, "a"), 400) for _ in range(5)]
-    assert taken == [True, True, True, False, False]
-    assert turns.enter("b", _noting(log, "b"), 200)
-    turns.leave("a")
-    assert turns.enter("b", _noting(log, "b"), 400)
-    assert not turns.enter("b", _noting(log, "b"), 1)
+    log = Log(1, 100, 1000)
+    assert log.enter(*["o/a/1"] * 5, size=400) == [True, True, True, False, False]
+    assert log.enter("o/b/1", size=200) == [True]
+    log.leave("o/a/1")
+    assert log.enter("o/b/1", size=400) == [True]
+    assert log.enter("o/b/1", size=1) == [False]
 
 
 async def test_a_slow_caller_does_not_starve_others(
@@ -80,10 +109,10 @@ async def test_a_slow_caller_does_not_starve_others(
             asyncio.ensure_future(slow.put("owner", "notes", f"{n}", {}))
             for n in range(200)
         ]
-        await until(lambda: len(stored.begun) == 6)
+        await until(lambda: len(stored.begun) == 4)
         assert await quick.collections("owner") == ["notes"]
         assert await quick.count("owner", "notes") == 0
-        assert len(stored.begun) == 6
+        assert len(stored.begun) == 4
         stored.gate.set()
         await asyncio.gather(*calls)
 
@@ -102,7 +131,8 @@ async def test_calls_run_at_the_same_time_up_to_the_bound(
             for n in range(10)
             for store in (first, second)
         ]
-        await until(lambda: len(stored.begun) == 4)
+        # Three quarters of the places are one owner's.
+        await until(lambda: len(stored.begun) == 3)
         stored.gate.set()
         await asyncio.gather(*calls)
         assert len(stored.begun) == 20

@@ -46,7 +46,7 @@ async def test_none_is_lost_when_it_stops(
             asyncio.ensure_future(store.put("owner", "notes", f"{n}", {}))
             for n in range(100)
         ]
-        await until(lambda: len(stored.begun) == 48)
+        await until(lambda: len(stored.begun) == 36)
         stopping = asyncio.ensure_future(service.stop())
         await asyncio.sleep(0)
         stored.gate.set()
