@@ -12,6 +12,8 @@ from nats.aio.client import Client
 from jskv_saver._nats.tap import Answer, Sink, Tap, encode_headers, tap
 
 _TICK: Final = 0.2
+_PROMPT: Final = 3
+"""Seconds after which a server that has not answered a PING is gone."""
 
 
 class Listener:
@@ -124,5 +126,5 @@ async def settle(client: Client) -> None:
     nats-py's flush sends its PING ahead of what still waits in its own queue, an
     UNSUB for one: only a second PING is surely behind that.
     """
-    await client.flush()
-    await client.flush()
+    await client.flush(_PROMPT)
+    await client.flush(_PROMPT)
