@@ -12,7 +12,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 from nats.micro.service import ServiceInfo, ServicePing, ServiceStats
-from tests.patience import at_once, until
+from tests.patience import PATIENCE, at_once, until
 from tests.service.stores import Gated
 
 from jskv_saver import (
@@ -37,7 +37,7 @@ async def discover(client: Client, subject: str, count: int) -> list[dict[str, A
     inbox = client.new_inbox()
     subscription = await client.subscribe(inbox)
     await client.publish(subject, reply=inbox)
-    answers = [await subscription.next_msg(timeout=5) for _ in range(count)]
+    answers = [await subscription.next_msg(timeout=PATIENCE) for _ in range(count)]
     await subscription.unsubscribe()
     return [json.loads(msg.data) for msg in answers]
 
@@ -108,7 +108,9 @@ async def test_the_load_is_shared_and_counted(
 async def test_none_is_lost_when_one_of_them_stops(
     nats_url: str, stored: Gated, three: list[DocumentService]
 ) -> None:
-    async with RemoteDocumentStore.from_conn_string(nats_url, timeout=20) as store:
+    async with RemoteDocumentStore.from_conn_string(
+        nats_url, timeout=PATIENCE
+    ) as store:
         await store.collections("owner")
         stored.gate.clear()
         before = [
@@ -146,7 +148,7 @@ async def test_none_is_lost_on_the_way_to_one_that_stops(
 
     async with (
         DocumentService(stored, nats_url) as rest,
-        RemoteDocumentStore.from_conn_string(nats_url, timeout=3) as store,
+        RemoteDocumentStore.from_conn_string(nats_url, timeout=PATIENCE) as store,
     ):
         await store.collections("owner")
         workers = [asyncio.ensure_future(work(store, n)) for n in range(40)]

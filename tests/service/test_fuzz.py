@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from tests.patience import PATIENCE
 from tests.soak import SOAK
 
 from jskv_saver import CollectionSpec, DocumentService, MemoryDocumentStore
@@ -176,7 +177,7 @@ def test_no_bytes_harm_it(nats_url: str) -> None:
 
         async def exchange(token: str, primitive: str, body: bytes) -> Msg:
             return await client.request(
-                f"jskv.v1.{token}.{primitive}", body, timeout=10
+                f"jskv.v1.{token}.{primitive}", body, timeout=PATIENCE
             )
 
         @settings(max_examples=CASES, database=None)

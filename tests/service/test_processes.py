@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.patience import until
+from tests.patience import PATIENCE, patiently, until
 from tests.service.processes import (
     as_app,
     guarded_server,
@@ -49,7 +49,7 @@ async def test_a_program_with_the_subjects_only_can_touch_no_bucket(
 ) -> None:
     async with JetStreamDocumentStore.from_conn_string(guarded.url, bucket=bucket):
         store = JetStreamDocumentStore.from_conn_string(
-            as_app(guarded), bucket=bucket, timeout=1
+            as_app(guarded), bucket=bucket, timeout=PATIENCE
         )
         with pytest.raises(PermissionDeniedError):
             await store.setup()
@@ -148,7 +148,8 @@ async def test_a_server_that_is_killed_under_load_tears_nothing(
         store = await stack.enter_async_context(
             RemoteDocumentStore.from_conn_string(as_app(guarded), timeout=2)
         )
-        await store.ensure_collection("owner", CollectionSpec("notes"))
+        notes = CollectionSpec("notes")
+        await patiently(lambda: store.ensure_collection("owner", notes))
         outcomes: dict[str, list[str]] = {}
         started = 0
 

@@ -10,6 +10,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from tests.contract.hostile import NAMES, SEGMENTS
+from tests.patience import PATIENCE
 from tests.service.stores import Broken, Gated
 
 from jskv_saver import (
@@ -33,7 +34,7 @@ async def ask(
 ) -> Msg:
     body = request if isinstance(request, bytes) else request.SerializeToString()
     subject = f"jskv.v1.{encode_token(namespace)}.{primitive}"
-    return await client.request(subject, body, timeout=5)
+    return await client.request(subject, body, timeout=PATIENCE)
 
 
 def fault(msg: Msg) -> tuple[int, str]:

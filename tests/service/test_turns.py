@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 import pytest
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.service.stores import Gated
 
 from jskv_saver import DocumentService, RemoteDocumentStore
@@ -143,7 +143,7 @@ async def test_a_service_that_is_full_says_that_nothing_was_done(
 ) -> None:
     async with (
         DocumentService(stored, nats_url, max_concurrent=1, max_waiting=1),
-        RemoteDocumentStore.from_conn_string(nats_url, timeout=20) as store,
+        RemoteDocumentStore.from_conn_string(nats_url, timeout=PATIENCE) as store,
     ):
         await store.collections("owner")
         stored.gate.clear()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from nats.aio.client import Client
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.service.stores import Gated
 
 from jskv_saver import DocumentService, RemoteDocumentStore
@@ -39,7 +39,9 @@ async def test_none_is_lost_when_it_stops(
 ) -> None:
     service = DocumentService(stored, client)
     await service.start()
-    async with RemoteDocumentStore.from_conn_string(nats_url, timeout=20) as store:
+    async with RemoteDocumentStore.from_conn_string(
+        nats_url, timeout=PATIENCE
+    ) as store:
         await store.collections("owner")
         stored.gate.clear()
         puts = [
