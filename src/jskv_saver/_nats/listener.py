@@ -12,8 +12,6 @@ from nats.aio.client import Client
 from jskv_saver._nats.tap import Answer, Sink, Tap, encode_headers, tap
 
 _TICK: Final = 0.2
-_PROMPT: Final = 3
-"""Seconds after which a server that has not answered a PING is gone."""
 
 
 class Listener:
@@ -125,6 +123,18 @@ async def settle(client: Client) -> None:
 
     nats-py's flush sends its PING ahead of what still waits in its own queue, an
     UNSUB for one: only a second PING is surely behind that.
+
+    Raises:
+        nats.errors.Error: The connection is lost, or the server does not answer.
     """
-    await client.flush(_PROMPT)
-    await client.flush(_PROMPT)
+    for _ in range(2):
+        # nats-py leaves the PING of a connection that broke to its timeout.
+        flushing = asyncio.ensure_future(client.flush())
+        try:
+            while not flushing.done():
+                await asyncio.wait((flushing,), timeout=_TICK)
+                if not client.is_connected and not flushing.done():
+                    raise nats.errors.ConnectionReconnectingError
+            flushing.result()
+        finally:
+            flushing.cancel()

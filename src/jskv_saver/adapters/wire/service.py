@@ -12,6 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from jskv_saver._nats.connection import Connection, loop_of
+from jskv_saver._nats.faults import translate
 from jskv_saver._nats.listener import Listener, settle
 from jskv_saver._nats.settings import package_version
 from jskv_saver._nats.tap import Answer
@@ -157,10 +158,11 @@ class DocumentService:
         self._identity = self._identify(client._nuid.next().decode())
         listener = Listener(client, subjects.ALL, self._queue, self._deliver)
         self._listener = listener
-        await listener.start()
-        for subject in self._identity.subjects():
-            self._control.append(await client.subscribe(subject, cb=self._describe))
-        await settle(client)
+        with translate(write=False):
+            await listener.start()
+            for subject in self._identity.subjects():
+                self._control.append(await client.subscribe(subject, cb=self._describe))
+            await settle(client)
 
     async def stop(self) -> None:
         """Take no new requests, answer those that were accepted, and leave. Idempotent.
