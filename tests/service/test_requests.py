@@ -102,6 +102,25 @@ def many(count: int) -> Any:
     return request
 
 
+def crowded(what: str, count: int = 257) -> Any:
+    """A request with more of something than one may have."""
+    if what == "predicates":
+        return find(where=[pb.Predicate(field="f", operator="exists")] * count)
+    patterns = [pb.Pattern(segments=["", str(n)], any=[0]) for n in range(count)]
+    if what == "prefixes":
+        return find(within=pb.Within(prefixes=patterns))
+    if what == "reads":
+        reads = [pb.Read(collection="notes", id=pattern) for pattern in patterns]
+        return pb.GetManyRequest(namespace="owner", reads=reads)
+    spec = pb.CollectionSpec(name="x")
+    for number in range(count):
+        if what == "groups":
+            spec.unique_together.add(fields=[f"a{number}", "b"])
+        else:
+            spec.fields.add(name=f"a{number}", type="json")
+    return pb.EnsureCollectionRequest(namespace="owner", spec=spec)
+
+
 def conditions() -> Any:
     request = put(if_version=1)
     request.if_latest.prefix.segments.append("a")
@@ -159,6 +178,12 @@ ILLEGAL: dict[str, tuple[str, Any, str]] = {
     "operand without order": ("find", predicate("lt", null_value=0), "no order"),
     "operand of exists": ("find", predicate("exists", int_value=1), "True or False"),
     "501 values": ("find", many(501), "more than 500"),
+    "257 predicates": ("find", crowded("predicates"), "257 predicates"),
+    "257 prefixes": ("find", crowded("prefixes"), "257 prefixes"),
+    "20,000 prefixes": ("find", crowded("prefixes", 20_000), "20000 prefixes"),
+    "257 wild reads": ("get_many", crowded("reads"), "257 patterns with ANY"),
+    "257 fields": ("ensure_collection", crowded("fields"), "257 fields"),
+    "257 groups": ("ensure_collection", crowded("groups"), "257 groups"),
     "order of no direction": (
         "find",
         find(order_by=pb.Order(field="a", direction="up")),
@@ -219,6 +244,19 @@ async def test_the_namespace_is_that_of_the_subject(
     assert stored.begun == []
     empty = ENDPOINTS[primitive].request()
     assert fault(await ask(client, primitive, empty, ""))[0] == 400
+
+
+async def test_namespaces_that_are_none_are_not_kept(
+    client: Client, service: DocumentService
+) -> None:
+    held = encode_token.cache_info().currsize
+    for number in range(20):
+        request = pb.LimitsRequest(namespace=f"{number}" * 100_000)
+        msg = await client.request(
+            "jskv.v1.owner.limits", request.SerializeToString(), timeout=PATIENCE
+        )
+        assert fault(msg)[0] == 400
+    assert encode_token.cache_info().currsize <= held + 1
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)

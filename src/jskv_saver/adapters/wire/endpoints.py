@@ -20,6 +20,7 @@ from jskv_saver.adapters.wire.values import (
     object_of,
     order_of,
     pattern_of,
+    reads_of,
     spec_of,
     where_of,
     within_of,
@@ -105,8 +106,7 @@ async def _get(store: DocumentStore, request: Any, room: int) -> Any:
 
 
 async def _get_many(store: DocumentStore, request: Any, room: int) -> Any:
-    reads = [(read.collection, pattern_of(read.id)) for read in request.reads]
-    found = await store.get_many(request.namespace, reads)
+    found = await store.get_many(request.namespace, reads_of(request))
     reply, size = pb.GetManyReply(), 0
     for (collection, id), document in found.items():
         each = reply.found.add(collection=collection)

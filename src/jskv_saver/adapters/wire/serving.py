@@ -19,7 +19,7 @@ from jskv_saver.adapters.wire.discovery import Counted
 from jskv_saver.adapters.wire.endpoints import ENDPOINTS, Endpoint
 from jskv_saver.adapters.wire.faults import encode_fault, told
 from jskv_saver.adapters.wire.turns import Caller, Turns
-from jskv_saver.document.names import shown
+from jskv_saver.document.names import check_namespace, shown
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import (
     InvalidRequestError,
@@ -161,7 +161,8 @@ class _Call:
             request = endpoint.request.FromString(self._msg.data)
         except DecodeError as exc:
             raise InvalidRequestError(f"the request is no {primitive}") from exc
-        if encode_token(request.namespace) != token:
+        # A long one must not reach the token's cache.
+        if encode_token(check_namespace(request.namespace)) != token:
             raise PermissionDeniedError(
                 f"the request is about {shown(request.namespace)}, its subject is "
                 "about another namespace",

@@ -23,8 +23,11 @@ from jskv_saver.document.model import (
     id_of,
     path_of,
 )
-from jskv_saver.document.names import PatternPath
+from jskv_saver.document.names import PatternPath, is_exact
 from jskv_saver.errors import InvalidRequestError
+
+MOST: Final = 256
+"""Predicates, prefixes, patterns, or fields of a declaration in one request."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -153,6 +156,7 @@ def within_of(request: Any) -> list[Pattern] | None:
     """The `within` of a request."""
     if not request.HasField("within"):
         return None
+    few(len(request.within.prefixes), "prefixes")
     return [pattern_of(prefix) for prefix in request.within.prefixes]
 
 
@@ -171,10 +175,28 @@ def fill_where(target: Any, predicates: Iterable[Predicate]) -> None:
 
 def where_of(request: Any) -> list[Predicate]:
     """The predicates of a request."""
+    few(len(request.where), "predicates")
     return [
         (each.field, each.operator, values_of([each.value])[0])
         for each in request.where
     ]
+
+
+def reads_of(request: Any) -> list[tuple[str, PatternPath]]:
+    """The reads of a request."""
+    reads = [(read.collection, pattern_of(read.id)) for read in request.reads]
+    few(sum(not is_exact(pattern) for _, pattern in reads), "patterns with ANY")
+    return reads
+
+
+def few(count: int, what: str) -> None:
+    """Refuse what one request must not have many of, for what each of them costs.
+
+    Raises:
+        InvalidRequestError: There are too many.
+    """
+    if count > MOST:
+        raise InvalidRequestError(f"{count} {what} are more than {MOST} in one request")
 
 
 def order_of(request: Any) -> Order | None:
@@ -200,6 +222,8 @@ def fill_spec(target: Any, spec: CollectionSpec) -> None:
 
 def spec_of(message: Any) -> CollectionSpec:
     """The declaration in a message."""
+    few(len(message.fields), "fields")
+    few(len(message.unique_together), "groups of unique_together")
     return CollectionSpec(
         message.name,
         tuple(
