@@ -218,6 +218,57 @@ async def test_what_is_put_again_while_it_is_named_once_more_is_alive(
     assert [row.checkpoint["id"] for row in await listed(saver, at())] == ["2"]
 
 
+@pytest.mark.parametrize("second", ["prune", "repair"])
+@pytest.mark.parametrize("dies", [False, True])
+async def test_who_removes_it_too_spares_what_was_written_since_it_was_named(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    open_saver: OpenSaver,
+    monkeypatch: pytest.MonkeyPatch,
+    second: str,
+    dies: bool,
+) -> None:
+    """The first one has ended, and what was acknowledged is read by all."""
+    await put(saver, "1", {"text": "x" * 9000}, run_id="r1")
+    await put(saver, "2", {"text": "y" * 9000}, parent="1", run_id="r2")
+    remove, announce = Pruner._remove, Pruner._announce
+    async with open_saver() as writer:
+
+        async def late(pruner: Pruner, *what: Any) -> int:
+            monkeypatch.setattr(Pruner, "_announce", announce)
+            # The second one knows the first life of 2 only; the first one ends.
+            await put(writer, "2", {"text": "y" * 9000}, parent="1", run_id="r2")
+            await remove(saver._pruner, *claim)
+            found = await writer.aget_tuple(at())
+            assert found
+            assert found.pending_writes == [("task", "c", "new")]
+            return await announce(pruner, *what)
+
+        async def die(*_: Any) -> None:
+            raise ConnectionAbortedError
+
+        async def slow(_: Pruner, *what: Any) -> None:
+            claim.extend(what)
+            await writer.aput_writes(at("2"), [("c", "new")], "task")
+            if dies:
+                monkeypatch.setattr(Pruner, "_remove", die)
+                with pytest.raises(ConnectionAbortedError):
+                    await other.aprune(["t"])
+            monkeypatch.setattr(Pruner, "_remove", remove)
+            monkeypatch.setattr(Pruner, "_announce", late)
+            await (other.aprune if second == "prune" else other.arepair)(["t"])
+
+        claim: list[Any] = []
+        monkeypatch.setattr(Pruner, "_remove", slow)
+        await saver.adelete_for_runs(["r2"])
+        await other.aprune(["t"])
+    for each in (saver, other):
+        found = await each.aget_tuple(at())
+        assert found
+        assert found.checkpoint["id"] == "2"
+        assert found.pending_writes == [("task", "c", "new")]
+
+
 def test_without_delta_channels_all_go_at_once() -> None:
     assert children_first({}) == [[]]
 

@@ -38,18 +38,23 @@ def content_of(
     mentioned: tuple[int, ...] = ()
     if is_epoch_at(collection, path):
         epoch = _epoch(data)
-        content = epoch.known, sorted(epoch.dead)
-        mentioned = tuple(epoch.dead[id] for id in sorted(epoch.dead))
+        content = epoch.known, sorted(epoch.dead), sorted(epoch.since)
+        mentioned = tuple(
+            named[id] for named in (epoch.dead, epoch.since) for id in sorted(named)
+        )
     return blake2b(repr(content).encode(), digest_size=8).digest(), mentioned
 
 
 def with_mentions(data: Any, versions: tuple[int, ...]) -> dict[str, Any]:
     """The data of an epoch that mentions other versions."""
     epoch = _epoch(data)
-    if encode_epoch(epoch.known, epoch.dead) != data:
+    if encode_epoch(epoch.known, epoch.dead, epoch.since) != data:
         raise AssertionError("an epoch says more than is known here")
+    at = len(epoch.dead)
     return encode_epoch(
-        epoch.known, dict(zip(sorted(epoch.dead), versions, strict=True))
+        epoch.known,
+        dict(zip(sorted(epoch.dead), versions[:at], strict=True)),
+        dict(zip(sorted(epoch.since), versions[at:], strict=True)),
     )
 
 

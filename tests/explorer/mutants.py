@@ -136,9 +136,9 @@ def no_epoch(patch: pytest.MonkeyPatch) -> None:
 
     original = Pruner._announce
 
-    async def announce(self: Pruner, scope: Any, dead: Any, before: int) -> int:
+    async def announce(self: Pruner, scope: Any, dead: Any, *rest: Any) -> int:
         if not dead:
-            return await original(self, scope, dead, before)
+            return await original(self, scope, dead, *rest)
         last = await self._partition.last_message(scope)
         return last.version + 1 if last else 1
 
@@ -163,9 +163,9 @@ def survivors_read_before_the_epoch(patch: pytest.MonkeyPatch) -> None:
     records, announce = Pruner._records, Pruner._announce
     before: dict[int, Any] = {}
 
-    async def read_first(self: Pruner, scope: Any, dead: Any, v: int) -> int:
+    async def read_first(self: Pruner, scope: Any, *rest: Any) -> int:
         before[id(self)] = await records(self, scope)
-        return await announce(self, scope, dead, v)
+        return await announce(self, scope, *rest)
 
     async def remove(self: Pruner, scope: Any, epoch: int) -> None:
         names = set(await self._partition.names(scope))
@@ -182,10 +182,10 @@ def dead_by_their_id_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Epoch, "kills", lambda self, record: record.id in self.dead)
     announce = Pruner._announce
 
-    async def with_the_last(self: Pruner, scope: Any, dead: Any, before: int) -> int:
+    async def with_the_last(self: Pruner, scope: Any, dead: Any, *rest: Any) -> int:
         _, epoch = await self._partition.records(scope, (), epoch=True)
         named = dict(epoch.dead) if epoch else {}
-        return await announce(self, scope, {**_records_of(named), **dead}, before)
+        return await announce(self, scope, {**_records_of(named), **dead}, *rest)
 
     patch.setattr(Pruner, "_announce", with_the_last)
 

@@ -16,7 +16,7 @@ each, and `b` its own inline bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -152,15 +152,25 @@ class Epoch:
         known: The greatest surviving ids, greatest first; None: look at the names.
         dead: Ids that are to be removed, with the versions of their records.
         version: The document's version.
+        since: Of those that an earlier epoch had named already, its version.
     """
 
     known: tuple[str, ...] | None
     dead: Mapping[str, int]
     version: int = 0
+    since: Mapping[str, int] = field(default_factory=dict)
 
     def kills(self, record: Record) -> bool:
         """Whether a record was to be removed; one that was put again is not."""
         return record.version <= self.dead.get(record.id, -1)
+
+    def named_at(self, id: str) -> int:
+        """The version of the epoch that was the first to name one of the dead.
+
+        Its writes up to there go with it; who removes it spares what came later, and
+        whoever finishes that must spare the same.
+        """
+        return self.since.get(id, self.version)
 
 
 def digest_of(content: bytes) -> bytes:
@@ -238,11 +248,13 @@ def decode_record(document: Document) -> Record:
 
 
 def encode_epoch(
-    known: Iterable[str] | None, dead: Mapping[str, int] = MappingProxyType({})
+    known: Iterable[str] | None,
+    dead: Mapping[str, int] = MappingProxyType({}),
+    since: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The document of an epoch."""
     known = None if known is None else list(known)
-    return {"e": pack((known, sorted(dead.items())))}
+    return {"e": pack((known, sorted(dead.items()), sorted(since.items())))}
 
 
 def decode_epoch(document: Document) -> Epoch:
@@ -252,9 +264,12 @@ def decode_epoch(document: Document) -> Epoch:
         CorruptDocumentError: The document is not an epoch.
     """
     try:
-        known, dead = unpack(document.data["e"])
+        known, dead, since = unpack(document.data["e"])
         return Epoch(
-            None if known is None else tuple(known), dict(dead), document.version
+            None if known is None else tuple(known),
+            dict(dead),
+            document.version,
+            dict(since),
         )
     except (KeyError, ValueError, TypeError) as exc:
         raise CorruptDocumentError(

@@ -57,8 +57,8 @@ from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
 
 _CONCURRENT = 64
-_VERSION = 12
-"""Bytes that an epoch needs for a version, at most."""
+_VERSIONS = 36
+"""Bytes that an epoch needs for the versions of one of the dead, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,12 @@ class Pruner:
             named = self._fitting([*sorted(unfinished), *sorted(chosen)])
             dead = {id: records[id] for id in named}
             rest = len(dead) < len(unfinished) + len(chosen)
+            # Who named them first spares what was written since.
+            since = {
+                id: epoch.named_at(id) for id in named if id in unfinished and epoch
+            }
             try:
-                version = await self._announce(scope, dead, before)
+                version = await self._announce(scope, dead, before, since)
                 # Who came before the epoch may need what it names, or be one of the
                 # dead, put again.
                 stay = {id: r for id, r in records.items() if id not in dead}
@@ -206,12 +210,13 @@ class Pruner:
                 spared = needed(now, new, senders) & chosen
                 if spared & dead.keys():
                     dead = {id: r for id, r in dead.items() if id not in spared}
-                    version = await self._announce(scope, dead, version)
+                    version = await self._announce(scope, dead, version, since)
             except VersionConflictError:
                 return False
             bounds = {id: now[id].version if id in new else version for id in dead}
+            bounds |= {id: since[id] for id in since.keys() & dead.keys()}
             # Records that an earlier prune removed before it died, writes left.
-            bounds |= dict.fromkeys(lost, before)
+            bounds |= {id: epoch.named_at(id) for id in lost if epoch}
             claim = _Claim(version, dead, bounds, rest, litter)
             return True
 
@@ -219,7 +224,11 @@ class Pruner:
         return claim
 
     async def _announce(
-        self, scope: Scope, dead: Mapping[str, Record], before: int
+        self,
+        scope: Scope,
+        dead: Mapping[str, Record],
+        before: int,
+        since: Mapping[str, int],
     ) -> int:
         """Put an epoch in the place of the one that was read."""
         # Not fenced, or a writer who never pauses would never let it through; so the
@@ -228,7 +237,9 @@ class Pruner:
             self._namespace,
             RECORDS,
             scope.record(EPOCH),
-            encode_epoch(None, {id: record.version for id, record in dead.items()}),
+            encode_epoch(
+                None, {id: record.version for id, record in dead.items()}, since
+            ),
             if_version=before,
         )
         self._partition.heads.forget(scope)
@@ -273,7 +284,7 @@ class Pruner:
         room = self._store.limits.data // 2
         fitting: dict[str, None] = {}
         for id in dead:
-            room -= len(json.dumps(id)) + _VERSION
+            room -= 2 * len(json.dumps(id)) + _VERSIONS
             if room < 0:
                 break
             fitting[id] = None
