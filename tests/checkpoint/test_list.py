@@ -19,7 +19,7 @@ from tests.checkpoint.saving import (
     put,
     put_chain,
 )
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 from tests.shown import shown
 
 from jskv_saver import DocumentCheckpointSaver
@@ -307,7 +307,7 @@ async def test_listings_that_are_abandoned_cost_nothing(
 
     async with asyncio.timeout(PATIENCE):
         await put(saver, "900000")
-    assert len(asyncio.all_tasks()) == tasks
+    await until(lambda: len(asyncio.all_tasks()) == tasks)
 
 
 async def test_a_listing_beside_writers_is_always_whole(

@@ -22,7 +22,7 @@ from tests.checkpoint.saving import (
 )
 from tests.faults.blocking import Blocking
 from tests.integration.buckets import config_of, gone, make_stream
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 from jskv_saver import DocumentCheckpointSaver, JetStreamSaver
 from jskv_saver.adapters.jetstream.bucket import Bucket
@@ -288,7 +288,7 @@ async def test_three_hundred_reads_leave_nothing_behind(
     tasks, subscriptions = len(asyncio.all_tasks()), len(client._subs)
     for _ in range(2):
         await read()
-    assert len(asyncio.all_tasks()) == tasks
+    await until(lambda: len(asyncio.all_tasks()) == tasks)
     assert len(client._subs) == subscriptions
     info = await client.jetstream().stream_info(f"KV_{bucket}")
     assert info.state.consumer_count == 0

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from nats.aio.client import Client
 from tests.integration.buckets import gone, make_stream
+from tests.patience import until
 
 from jskv_saver import LocalServer
 from jskv_saver.adapters.jetstream import keys
@@ -242,9 +243,7 @@ class TestLife:
         assert " tester@" in str(client.options["name"])
         await kv.close()
         assert client.is_closed
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == before
+        await until(lambda: len(asyncio.all_tasks()) == before)
 
     async def test_close_without_use(self, nats_url: str, bucket: str) -> None:
         kv = Bucket(nats_url, bucket)
@@ -263,7 +262,7 @@ class TestLife:
         assert info.state.consumer_count == 0
         tasks = len(asyncio.all_tasks())
         await asyncio.gather(*(kv.get(f"a.{n}") for n in range(100)))
-        assert len(asyncio.all_tasks()) == tasks
+        await until(lambda: len(asyncio.all_tasks()) == tasks)
 
     async def test_a_cancelled_call_leaves_the_bucket_usable(self, kv: Bucket) -> None:
         await kv.open()
