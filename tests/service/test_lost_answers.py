@@ -176,7 +176,11 @@ def _answers() -> dict[str, list[Any]]:
             pb.FindReply(cursor="x"),
             pb.FindReply(items=[pb.Document(id=["a"], data=no_kind)]),
         ],
-        "ids": [pb.IdsReply(more=True), pb.IdsReply(ids=[pb.Path()])],
+        "ids": [
+            pb.IdsReply(more=True),
+            pb.IdsReply(ids=[pb.Path()]),
+            pb.IdsReply(ids=[pb.Path(segments=["a"])], more=True),
+        ],
     }
 
 

@@ -32,6 +32,7 @@ from jskv_saver.document.model import (
     Path,
     ReadKey,
     id_of,
+    path_of,
 )
 from jskv_saver.document.names import PatternPath, parse_id
 from jskv_saver.document.query import Query
@@ -188,10 +189,10 @@ class Calls:
             )
             fill_within(request, query.prefixes)
             if ids:
-                last = ids[-1]
-                path = (last,) if isinstance(last, str) else last
-                request.after.segments.extend(path)
+                request.after.segments.extend(path_of(ids[-1]))
             some, more = await self._ask("ids", request, pb.IdsReply, _ids_in)
+            if ids and some and path_of(some[0]) <= path_of(ids[-1]):
+                raise _unreadable("its ids do not go on where they ended")
             ids += some
             if not more:
                 return ids
