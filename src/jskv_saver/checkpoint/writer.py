@@ -12,16 +12,15 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from jskv_saver.checkpoint.drafts import INLINE, Base, Draft, lay_out, value_bytes
 from jskv_saver.checkpoint.heads import Head
 from jskv_saver.checkpoint.layout import (
-    EPOCH,
     PARTS,
     RECORDS,
     RUNS,
     THREADS,
     WRITES,
     Scope,
-    encode_epoch,
     encode_record,
 )
+from jskv_saver.checkpoint.openings import Openings
 from jskv_saver.checkpoint.partition import Partition, missing_part
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.turns import Turns
@@ -68,6 +67,7 @@ class Writer:
         self._heads = partition.heads
         self._on_conflict = on_conflict
         self._turns = Turns()
+        self._openings = Openings(partition)
 
     @property
     def part_size(self) -> int:
@@ -193,8 +193,14 @@ class Writer:
     ) -> Head:
         scope = draft.scope
         new, parts = lay_out(draft, base, head.known, self.part_size)
-        fence = head.fence or await self._open(scope)
+        fence = head.fence
         writes: list[Write] = []
+        guess = None if fence else self._openings.foreseen(parts)
+        if guess:
+            fence = guess
+            writes.append(self._openings.write(scope))
+        elif not fence:
+            fence = await self._openings.open(scope)
         if not head.known:
             writes.append((THREADS, scope.prefix, {}, None))
         runs = head.runs
@@ -207,27 +213,18 @@ class Writer:
         ]
         whole, guard = encode_record(new.record), (scope.prefix, fence)
         writes.append((RECORDS, scope.record(draft.id), whole, guard))
-        stored = await self._store.put_many(self._namespace, writes, exact=False)
+        try:
+            stored = await self._store.put_many(self._namespace, writes, exact=False)
+        except VersionConflictError:
+            if guess:
+                self._openings.was(right=False)
+            raise
+        if guess:
+            self._openings.was(right=True)
         record = new.record._replace(version=stored[-1].version)
         known = greatest(head.known, record.id)
         names = _with(head.names if head.fence else [], record.id)
         return Head(record.version, known, new._replace(record=record), runs, names)
-
-    async def _open(self, scope: Scope) -> int:
-        """Give an empty namespace a first message to fence on.
-
-        What precedes its first record (index entries, parts) could otherwise be
-        erased by a delete that the record's own fence, "nothing is there", would not
-        notice.
-        """
-        opened = await self._store.put(
-            self._namespace,
-            RECORDS,
-            scope.record(EPOCH),
-            encode_epoch(()),
-            if_latest=(scope.prefix, 0),
-        )
-        return opened.version
 
     async def _is_stored(self, draft: Draft, serde: SerializerProtocol) -> bool:
         """Whether the checkpoint is there, with the same content."""

@@ -278,3 +278,17 @@ class DocumentStore(Protocol):
     async def close(self) -> None:
         """Release the client's own transport. Idempotent; storage goes on."""
         ...
+
+
+@runtime_checkable
+class ForeseesVersions(Protocol):
+    """A store that has a guess at its next version, and puts many in one round trip."""
+
+    @property
+    def next_version(self) -> int | None:
+        """The version that the next write gets if nobody writes before it; or None.
+
+        A guess, never above the version that the write gets: a put whose condition
+        rests on it is refused where it was wrong.
+        """
+        ...

@@ -103,6 +103,17 @@ class Bucket:
         return 1 if self._features is None else self._features.history
 
     @property
+    def next_revision(self) -> int | None:
+        """What the next write gets if nobody else writes before; None: not known.
+
+        Only where the server has fast batches: a condition on it saves a round trip.
+        """
+        features, last = self._features, self._writes.last_known
+        if features is None or not (features.fast and last):
+            return None
+        return None if self._bound != self._requests.generation else last + 1
+
+    @property
     def client(self) -> Client:
         """The client in use; after `open`."""
         client = self._requests.client
@@ -279,6 +290,7 @@ class Bucket:
         self._reads.direct = features.direct
         self._reads.replicated = features.replicated
         self._writes.features = features
+        self._writes.last_known = 0
         self._features = features
         self._bound = generation
 

@@ -158,6 +158,11 @@ class JetStreamDocumentStore:
         return self._portal
 
     @property
+    def next_version(self) -> int | None:
+        """What the next write gets if nobody else writes before; None: not known."""
+        return self._bucket.next_revision
+
+    @property
     def limits(self) -> Limits:
         room = self._bucket.max_value("x" * keys.KEY_LIMIT)
         return Limits(data=max(room - codec.OVERHEAD - _RESERVE, 0))

@@ -60,6 +60,8 @@ class Writes:
         self._api: Final = api
         self._reads: Final = reads
         self.features: Features | None = None
+        self.last_known = 0
+        """The revision that the last write here got; 0: none since it was bound."""
 
     def max_value(self, key: str) -> int:
         """Bytes that a value under this key may have, with conditions and a TTL.
@@ -183,7 +185,8 @@ class Writes:
         """The revision in a publish acknowledgement, or what the server refused."""
         found = _ACK.match(msg.data)
         if found is not None:
-            return int(found[1])
+            self.last_known = int(found[1])
+            return self.last_known
         answer = json.loads(msg.data)
         raise self._refused(answer.get("error") or {}, put)
 
@@ -203,6 +206,7 @@ class Writes:
         except NobodyListensError:
             answer = await self._api.again(lambda: self._requests.fast_batch(messages))
         if answer.stored == len(puts):
+            self.last_known = answer.sequence
             return answer.sequence
         error, failed = answer.error, puts[answer.stored]
         if error is None or error.get("err_code") == ApiError.FAST_ID_UNKNOWN:
