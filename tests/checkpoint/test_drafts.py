@@ -16,6 +16,7 @@ from tests.checkpoint.saving import at, checkpoint, meta
 from jskv_saver.checkpoint.config import parse_ref
 from jskv_saver.checkpoint.drafts import (
     INLINE,
+    INLINE_FIRST,
     Base,
     Draft,
     draft_of,
@@ -142,11 +143,29 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 def test_small_values_are_in_the_record_and_large_ones_in_parts() -> None:
     state = {"small": "s" * (INLINE - 9), "large": "l" * INLINE}
-    laid, parts = lay_out(draft("1", state, {}, {}), None, (), PART_SIZE)
+    laid, parts = lay_out(draft("1", state, {}, {}), None, ("0",), PART_SIZE)
 
     assert [run.part for run in laid.record.channels["small"].runs] == [b""]
     assert laid.record.channels["large"].runs[0].part in parts
     assert len(parts) == 1
+
+
+def test_a_small_first_checkpoint_has_no_part_and_what_follows_has_one() -> None:
+    state = {"small": "s" * 100, "large": "l" * (INLINE_FIRST - 200)}
+    first = draft("1", state, {"large": 1}, {"large": 1})
+    laid, parts = lay_out(first, None, (), PART_SIZE)
+    assert not parts
+    assert value_bytes(laid.record, {}) == first.values
+
+    state["small"] = "t"
+    second = draft("2", state, {"large": 1}, {}, parent="1")
+    following, parts = lay_out(second, laid, ("1",), PART_SIZE)
+    assert len(parts) == 1
+    assert following.record.channels["large"].runs[0].part in parts
+    assert value_bytes(following.record, parts) == second.values
+
+    large = {"a": "a" * INLINE_FIRST, "b": "b"}
+    assert len(lay_out(draft("1", large, {}, {}), None, (), PART_SIZE)[1]) == 1
 
 
 def test_many_small_values_do_not_swell_the_record() -> None:

@@ -12,6 +12,7 @@ import pytest
 from jskv_saver.checkpoint import choosing, pruner
 from jskv_saver.checkpoint.heads import Heads
 from jskv_saver.checkpoint.layout import RECORDS, WRITES, Epoch
+from jskv_saver.checkpoint.openings import Openings
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.checkpoint.writer import Writer
@@ -246,7 +247,7 @@ def opened_by_nothing(patch: pytest.MonkeyPatch) -> None:
     async def none(*_: Any) -> int:
         return 0
 
-    patch.setattr(Writer, "_open", none)
+    patch.setattr(Openings, "open", none)
 
 
 MUTANTS: dict[str, tuple[Mutate, str]] = {

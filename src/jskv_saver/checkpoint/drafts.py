@@ -26,6 +26,9 @@ from jskv_saver.errors import InvalidRequestError
 
 INLINE = 512
 """Bytes up to which a value is kept in the record itself."""
+INLINE_FIRST = 1536
+"""Bytes up to which the first checkpoint of a namespace keeps all its values so: many
+threads have no other, and a part would be a message more."""
 INLINE_RECORD = 32_768
 """Bytes up to which a checkpoint's skeleton and its metadata are."""
 INLINE_TOTAL = 131_072
@@ -287,6 +290,9 @@ def lay_out(
     threshold = INLINE
     if len(small) * INLINE > (most := min(INLINE_TOTAL, part_size // 4)):
         threshold = INLINE if sum(map(len, small)) <= most else 0
+    elif not known and base is None:
+        if sum([len(v) for _, v in draft.values.values()]) <= min(INLINE_FIRST, most):
+            threshold = INLINE_FIRST
     open_entries: list[tuple[dict[str, Entry], str, str, list[Run]]] = []
     named = 0
 
