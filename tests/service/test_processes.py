@@ -201,6 +201,39 @@ async def test_a_server_that_is_killed_under_load_tears_nothing(
         await store.put("owner", "notes", "after", {})
 
 
+async def test_a_service_that_the_broker_has_cut_off_comes_back(
+    guarded: LocalServer, bucket: str
+) -> None:
+    async with (
+        serving(guarded.url, bucket) as process,
+        RemoteDocumentStore.from_conn_string(as_app(guarded), timeout=3) as store,
+    ):
+        body = {"b": b"x" * 100_000}
+        await patiently(lambda: store.put("owner", "cp", "first", body))
+        # It reads nothing more, in mid-message; the broker has 64 MB for it, and then
+        # it is a slow consumer.
+        load = [
+            asyncio.ensure_future(store.put("owner", "cp", f"{n}", body))
+            for n in range(50)
+        ]
+        await load[0]
+        process.send_signal(signal.SIGSTOP)
+        load += [
+            asyncio.ensure_future(store.put("owner", "cp", f"{n}", body))
+            for n in range(50, 1000)
+        ]
+        outcomes = await asyncio.gather(*load, return_exceptions=True)
+        assert any(isinstance(each, UnknownOutcomeError) for each in outcomes)
+        with pytest.raises(StoreUnavailableError, match="nobody listens"):
+            await store.put("owner", "cp", "nobody", body)
+        process.send_signal(signal.SIGCONT)
+        await patiently(lambda: store.put("owner", "cp", "again", body))
+        for number, outcome in enumerate(outcomes):
+            if not isinstance(outcome, Exception):
+                stored = await store.get("owner", "cp", f"{number}")
+                assert stored.data == body
+
+
 async def test_serve_ends_after_what_it_accepted(
     guarded: LocalServer, bucket: str
 ) -> None:

@@ -274,6 +274,9 @@ class Connection:
                 _log.info("NATS connection: %s", name.removesuffix("_cb"))
                 if name == "disconnected_cb":
                     _forget_unsent(client)
+                    # Its reader has ended by now, maybe in mid-frame, and what it
+                    # left would swallow the next connection's bytes.
+                    client._ps.reset()
                 self._on_change()
                 if theirs is not None:
                     await theirs()

@@ -327,14 +327,17 @@ class Tap(asyncio.Protocol):
 
     # -- the rest is nats-py's ---------------------------------------------------------
 
+    # A frame that was cut off is nobody's. nats-py may read it after it has begun to
+    # reconnect, and would take the next connection's bytes for the rest of it.
+
     def eof_received(self) -> bool | None:
         """Pass on."""
-        self._pass_rest()
+        self._rest.clear()
         return self._inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Pass on."""
-        self._pass_rest()
+        self._rest.clear()
         self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
