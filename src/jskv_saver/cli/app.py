@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jskv_saver.cli import demo, reading, serve
+from jskv_saver.cli import demo, permissions, reading, serve
 
 app = typer.Typer(
     name="jskv",
@@ -24,6 +24,7 @@ app.command("threads")(reading.threads)
 app.command("history")(reading.history)
 app.command("show")(reading.show)
 app.command("serve")(serve.serve)
+app.command("permissions")(permissions.permissions)
 app.command("demo")(demo.demo)
 
 
