@@ -15,6 +15,7 @@ from nats.errors import Error
 from nats.protocol.parser import AUTHORIZATION_VIOLATION
 
 from jskv_saver._nats.addresses import redacted
+from jskv_saver._nats.credentials import check_credentials
 from jskv_saver._nats.settings import Settings, resolve
 from jskv_saver._portal import running_loop
 from jskv_saver.errors import (
@@ -129,7 +130,8 @@ class Connection:
 
         Raises:
             StoreUnavailableError: No server answers.
-            InvalidRequestError: TLS is asked for, and the server offers none.
+            InvalidRequestError: TLS is asked for, and the server offers none; or the
+                file that has the login is none.
             PermissionDeniedError: The server refuses the credentials.
             StoreClosedError: After `close`.
         """
@@ -200,6 +202,7 @@ class Connection:
 
     async def _open(self, deadline: float) -> Client:
         loop = asyncio.get_running_loop()
+        check_credentials(self.settings.options)
         client = _SecureClient() if self.settings.secure else Client()
         _clients.add(client)
         refused: asyncio.Future[JskvError] = loop.create_future()
