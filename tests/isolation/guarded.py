@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -12,13 +14,15 @@ import nats
 import pytest
 from nats.aio.client import Client
 from tests.acceptance.graphs import sending
-from tests.checkpoint.saving import AnySaver, at, ids, put_chain, values
+from tests.checkpoint.saving import AnySaver, at, ids, put, put_chain, values
 from tests.conftest import BINARY
 from tests.patience import until
 
-from jskv_saver import LocalServer
+from jskv_saver import CollectionSpec, FieldSpec, LocalServer
 from jskv_saver.cli.app import app
 from jskv_saver.cli.isolation import variable_of
+from jskv_saver.document.bound import BoundDocuments
+from jskv_saver.errors import DocumentNotFoundError
 
 APP = "my.app*"
 """A namespace whose name is no subject's; its user is `app`."""
@@ -118,9 +122,27 @@ async def live(saver: AnySaver, thread: str = "t") -> None:
     await saver.aprune([thread])
     assert await ids(saver, at(thread=thread)) == ["3"]
     assert await values(saver, thread=thread) == {"n": 2}
-    await put_chain(saver, ["1"], thread=f"{thread} gone")
+    large = {"a": secrets.token_bytes(1_500_000)}
+    await put(saver, "1", large, thread=f"{thread} gone")
+    assert await values(saver, thread=f"{thread} gone") == large
     await saver.adelete_thread(f"{thread} gone")
     assert await ids(saver, at(thread=f"{thread} gone")) == []
+
+
+async def keep_documents(notes: BoundDocuments) -> None:
+    """Documents with an index and a unique field: put, read, find, remove."""
+    status = FieldSpec("status", "string", indexed=True)
+    mail = FieldSpec("mail", "string", unique=True)
+    await notes.ensure_collection(CollectionSpec("orders", (status, mail)))
+    for n in range(3):
+        await notes.put("orders", f"{n}", {"status": "open", "mail": f"{n}@x"})
+    assert (await notes.get("orders", "1")).data["mail"] == "1@x"
+    page = await notes.find("orders", [("status", "eq", "open")])
+    assert [each.id for each in page.items] == ["0", "1", "2"]
+    await notes.delete("orders", "1")
+    with pytest.raises(DocumentNotFoundError):
+        await notes.get("orders", "1")
+    assert "orders" in await notes.collections()
 
 
 def violations(server: LocalServer) -> list[str]:
@@ -128,10 +150,16 @@ def violations(server: LocalServer) -> list[str]:
     return [line for line in server.log.splitlines() if "Violation" in line]
 
 
+def read_request(bucket: str, key: str) -> bytes:
+    """The body of a direct read of a key's newest value."""
+    return json.dumps({"last_by_subj": f"$KV.{bucket}.{key}"}).encode()
+
+
 async def last_of(client: Client, bucket: str, key: str) -> bytes | None:
     """The newest value of a key, read directly; None: there is none."""
-    subject = f"$JS.API.DIRECT.GET.KV_{bucket}.$KV.{bucket}.{key}"
-    answer = await client.request(subject, b"", timeout=10)
+    answer = await client.request(
+        f"$JS.API.DIRECT.GET.KV_{bucket}", read_request(bucket, key), timeout=10
+    )
     if (answer.headers or {}).get("Status") == "404":
         return None
     return answer.data

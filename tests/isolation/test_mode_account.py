@@ -18,18 +18,21 @@ from tests.isolation.guarded import (
     connected,
     guarded,
     intruder,
+    keep_documents,
     last_of,
     live,
     put_raw,
+    read_request,
     url_of,
     violations,
 )
 from tests.patience import PATIENCE, until
 
 from jskv_saver import JetStreamSaver, LocalServer
+from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.errors import PermissionDeniedError, StorageFullError
 
-BAIT = "$JS.API.DIRECT.GET.KV_jskv.$KV.jskv.bait"
+READ, BAIT = "$JS.API.DIRECT.GET.KV_jskv", read_request("jskv", "bait")
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +51,10 @@ def saver_of(server: LocalServer, user: str, bucket: str = "jskv") -> JetStreamS
 
 async def test_each_makes_its_bucket_and_does_all_it_does(server: LocalServer) -> None:
     before = violations(server)
-    for user in ("app", "other"):
+    for user, namespace in (("app", APP), ("other", OTHER)):
         async with saver_of(server, user) as saver:
             await live(saver)
+            await keep_documents(BoundDocuments(saver.store, namespace))
     assert violations(server) == before
 
 
@@ -121,7 +125,7 @@ async def test_an_answer_is_written_into_no_other_account(server: LocalServer) -
     ):
         await put_raw(other, "jskv", "victim", b"whole")
         await put_raw(app, "jskv", "bait", b"chosen by the attacker")
-        await app.publish(BAIT, b"", reply="$KV.jskv.victim")
+        await app.publish(READ, BAIT, reply="$KV.jskv.victim")
         # It hits the account that it comes from.
         async with asyncio.timeout(PATIENCE):
             while await last_of(app, "jskv", "victim") != b"chosen by the attacker":
@@ -138,7 +142,7 @@ async def test_an_answer_removes_no_other_account_s_bucket(server: LocalServer) 
     ):
         await put_raw(other, "jskv", "kept", b"whole")
         await put_raw(app, "jskv", "bait", b"")
-        await app.publish(BAIT, b"", reply="$JS.API.STREAM.DELETE.KV_jskv")
+        await app.publish(READ, BAIT, reply="$JS.API.STREAM.DELETE.KV_jskv")
         async with asyncio.timeout(PATIENCE):
             with contextlib.suppress(NoRespondersError):
                 while True:

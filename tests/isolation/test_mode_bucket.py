@@ -15,28 +15,39 @@ from tests.isolation.guarded import (
     connected,
     guarded,
     intruder,
+    keep_documents,
     last_of,
     live,
     put_raw,
+    read_request,
     url_of,
     violations,
 )
 from tests.patience import PATIENCE
 
 from jskv_saver import JetStreamDocumentStore, JetStreamSaver, LocalServer
+from jskv_saver.adapters.jetstream.options import BucketOptions
+from jskv_saver.adapters.jetstream.stream import LEVEL_FAST, stream_config
+from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.errors import PermissionDeniedError
 
-MINE, THEIRS = "jskv-app", "jskv-other"
+MINE, THEIRS, INDIRECT = "jskv-app", "jskv-other", "jskv-indirect"
+NAMESPACES = {"app": APP, "other": OTHER, "indirect": "indirect"}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LocalServer]:
     with guarded(
-        "--mode", "bucket", *TWO, users=["jskv-owner", "app", "other"]
+        "--mode",
+        "bucket",
+        *TWO,
+        *["--namespace", "indirect", "--user", "indirect"],
+        users=["jskv-owner", "app", "other", "indirect"],
     ) as made:
         # A thread of its own: the test that asks for this may have a loop already.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(asyncio.run, make_buckets(made)).result()
+        assert violations(made) == []
         yield made
 
 
@@ -48,24 +59,36 @@ async def make_buckets(server: LocalServer) -> None:
             inbox_prefix="_INBOX_jskv-owner",
         ) as store:
             await store.setup()
+    # One that is read from its leader only, as a replicated one is in part.
+    async with connected(server, "jskv-owner", "_INBOX_jskv-owner") as owner:
+        config = stream_config(INDIRECT, BucketOptions(), LEVEL_FAST)
+        made = await owner.request(
+            f"$JS.API.STREAM.CREATE.KV_{INDIRECT}",
+            json.dumps(config | {"allow_direct": False}).encode(),
+            timeout=10,
+        )
+        assert b"error" not in made.data, made.data
 
 
 def saver_of(server: LocalServer, user: str, bucket: str) -> JetStreamSaver:
     return JetStreamSaver.from_conn_string(
         url_of(server, user),
-        namespace={"app": APP, "other": OTHER}[user],
+        namespace=NAMESPACES[user],
         bucket=bucket,
         inbox_prefix=f"_INBOX_{user}",
     )
 
 
-@pytest.mark.parametrize(("user", "bucket"), [("app", MINE), ("other", THEIRS)])
+@pytest.mark.parametrize(
+    ("user", "bucket"), [("app", MINE), ("other", THEIRS), ("indirect", INDIRECT)]
+)
 async def test_a_saver_does_all_it_does(
     server: LocalServer, user: str, bucket: str
 ) -> None:
     before = violations(server)
     async with saver_of(server, user, bucket) as saver:
         await live(saver)
+        await keep_documents(BoundDocuments(saver.store, NAMESPACES[user]))
     assert violations(server) == before
 
 
@@ -121,8 +144,9 @@ async def test_the_limit_of_this_mode_an_answer_is_written_into_the_other_bucket
     ):
         await put_raw(other, THEIRS, "victim", b"whole")
         await put_raw(app, MINE, "bait", b"chosen by the attacker")
-        bait = f"$JS.API.DIRECT.GET.KV_{MINE}.$KV.{MINE}.bait"
-        await app.publish(bait, b"", reply=f"$KV.{THEIRS}.victim")
+        read = f"$JS.API.DIRECT.GET.KV_{MINE}"
+        bait = read_request(MINE, "bait")
+        await app.publish(read, bait, reply=f"$KV.{THEIRS}.victim")
         async with asyncio.timeout(PATIENCE):
             while (found := await last_of(other, THEIRS, "victim")) == b"whole":
                 pass
@@ -140,8 +164,9 @@ async def test_the_limit_of_this_mode_an_answer_erases_in_the_other_bucket(
         await put_raw(other, THEIRS, "erased", b"whole")
         purge = json.dumps({"filter": f"$KV.{THEIRS}.erased"}).encode()
         await put_raw(app, MINE, "bait", purge)
-        bait = f"$JS.API.DIRECT.GET.KV_{MINE}.$KV.{MINE}.bait"
-        await app.publish(bait, b"", reply=f"$JS.API.STREAM.PURGE.KV_{THEIRS}")
+        read = f"$JS.API.DIRECT.GET.KV_{MINE}"
+        bait = read_request(MINE, "bait")
+        await app.publish(read, bait, reply=f"$JS.API.STREAM.PURGE.KV_{THEIRS}")
         async with asyncio.timeout(PATIENCE):
             while await last_of(other, THEIRS, "erased") is not None:
                 pass

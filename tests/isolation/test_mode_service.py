@@ -12,6 +12,7 @@ from tests.isolation.guarded import (
     connected,
     guarded,
     intruder,
+    keep_documents,
     last_of,
     live,
     put_raw,
@@ -29,6 +30,7 @@ from jskv_saver import (
 )
 from jskv_saver._nats.tokens import encode_token
 from jskv_saver.adapters.wire.subjects import subject_of
+from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.errors import PermissionDeniedError
 
 INBOXES = ["_INBOX_app", "_INBOX_other"]
@@ -46,10 +48,13 @@ def server() -> Iterator[LocalServer]:
 async def served(server: LocalServer) -> AsyncIterator[JetStreamDocumentStore]:
     """What the service's user serves."""
     url = url_of(server, "jskv-service")
+    before = violations(server)
     async with (
         JetStreamDocumentStore.from_conn_string(url) as store,
         DocumentService(store, url, inbox_prefixes=INBOXES),
     ):
+        # It hears all that it listens for.
+        assert violations(server) == before
         yield store
 
 
@@ -68,6 +73,7 @@ async def test_a_saver_does_all_it_does(
         remote(server, user), namespace=namespace, close_store=True
     ) as saver:
         await live(saver)
+        await keep_documents(BoundDocuments(saver.store, namespace))
     assert violations(server) == before
 
 

@@ -208,12 +208,15 @@ def _owner(tenants: Sequence[Tenant]) -> _User:
 
 
 def _contents(bucket: str) -> list[str]:
-    """To read, write, list and remove what a bucket holds, and no more."""
+    """To read, write, list and remove what a bucket holds, and no more.
+
+    Where it is replicated the leader is asked for the newest, by MSG.GET.
+    """
     stream = stream_name(bucket)
     return [
         f"$KV.{bucket}.>",
         f"{_API}.DIRECT.GET.{stream}",
-        f"{_API}.DIRECT.GET.{stream}.>",
+        f"{_API}.STREAM.MSG.GET.{stream}",
         f"{_API}.STREAM.INFO.{stream}",
         f"{_API}.STREAM.PURGE.{stream}",
     ]
