@@ -143,6 +143,10 @@ async def keep_documents(notes: BoundDocuments) -> None:
     with pytest.raises(DocumentNotFoundError):
         await notes.get("orders", "1")
     assert "orders" in await notes.collections()
+    # One of the saver's own, which is read by its key.
+    await notes.put("cp", ("a", "b"), {"n": 1})
+    assert (await notes.get("cp", ("a", "b"))).data == {"n": 1}
+    await notes.delete("cp", ("a", "b"))
 
 
 def violations(server: LocalServer) -> list[str]:

@@ -68,6 +68,7 @@ async def test_a_file_that_is_not_there(url: str, option: str, tmp_path: Path) -
         (TOKEN + "\n-----BEGIN USER NKEY SEED-----", "BEGIN USER NKEY SEED"),
         (CREDS.replace("\nSU", "\nSX"), "no nkey seed"),
     ],
+    ids=["other", "empty", "no token", "no seed", "cut", "wrong seed"],
 )
 @pytest.mark.parametrize("as_text", [False, True])
 async def test_a_credentials_file_that_is_none(
@@ -83,7 +84,9 @@ async def test_a_credentials_file_that_is_none(
         assert "-----" in line or line in ("", "hello") or line not in text
 
 
-@pytest.mark.parametrize("content", ["", "hello", SEED.decode()[:-3]])
+@pytest.mark.parametrize(
+    "content", ["", "hello", SEED.decode()[:-3]], ids=["empty", "other", "cut"]
+)
 async def test_a_seed_that_is_none(url: str, content: str, tmp_path: Path) -> None:
     path = tmp_path / "user.nk"
     path.write_text(content)

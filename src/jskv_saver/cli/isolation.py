@@ -216,6 +216,7 @@ def _contents(bucket: str) -> list[str]:
     return [
         f"$KV.{bucket}.>",
         f"{_API}.DIRECT.GET.{stream}",
+        f"{_API}.DIRECT.GET.{stream}.>",
         f"{_API}.STREAM.MSG.GET.{stream}",
         f"{_API}.STREAM.INFO.{stream}",
         f"{_API}.STREAM.PURGE.{stream}",
