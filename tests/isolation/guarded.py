@@ -14,11 +14,16 @@ import nats
 import pytest
 from nats.aio.client import Client
 from tests.acceptance.graphs import sending
-from tests.checkpoint.saving import AnySaver, at, ids, put, put_chain, values
+from tests.checkpoint.saving import at, ids, put, put_chain, values
 from tests.conftest import BINARY
 from tests.patience import until
 
-from jskv_saver import CollectionSpec, FieldSpec, LocalServer
+from jskv_saver import (
+    CollectionSpec,
+    DocumentCheckpointSaver,
+    FieldSpec,
+    LocalServer,
+)
 from jskv_saver.cli.app import app
 from jskv_saver.cli.isolation import variable_of
 from jskv_saver.document.bound import BoundDocuments
@@ -111,8 +116,8 @@ async def intruder(server: LocalServer, user: str) -> AsyncIterator[Intruder]:
         await made.client.close()
 
 
-async def live(saver: AnySaver, thread: str = "t") -> None:
-    """A graph, and each kind of call: put, read, list, prune, delete."""
+async def live(saver: DocumentCheckpointSaver, thread: str = "t") -> None:
+    """A graph, and each kind of call: put, read, list, prune, copy, repair, delete."""
     graph = sending(3).compile(checkpointer=saver)
     state = await graph.ainvoke({"log": []}, at(thread=f"{thread} graph"))
     assert len(state["log"]) == 4
@@ -125,6 +130,12 @@ async def live(saver: AnySaver, thread: str = "t") -> None:
     large = {"a": secrets.token_bytes(1_500_000)}
     await put(saver, "1", large, thread=f"{thread} gone")
     assert await values(saver, thread=f"{thread} gone") == large
+    await saver.acopy_thread(thread, f"{thread} copied")
+    assert await values(saver, thread=f"{thread} copied") == {"n": 2}
+    await put(saver, "1", {"a": 1}, thread=f"{thread} run", run_id="run")
+    await saver.adelete_for_runs(["run"])
+    assert await ids(saver, at(thread=f"{thread} run")) == []
+    await saver.arepair([thread])
     await saver.adelete_thread(f"{thread} gone")
     assert await ids(saver, at(thread=f"{thread} gone")) == []
 
