@@ -11,6 +11,7 @@ from tests.checkpoint.saving import OpenSaver, at, listed, numbered, put
 
 from jskv_saver import JetStreamSaver, LocalServer
 from jskv_saver.checkpoint.layout import RECORDS
+from jskv_saver.document.port import ForeseesVersions
 
 
 @pytest.fixture
@@ -55,3 +56,14 @@ async def test_what_one_server_acknowledged_another_one_reads(
         await writer.adelete_thread("t")
         assert await reader.aget_tuple(at()) is None
         assert not await reader.store.ids("default", RECORDS, within=("default", "t"))
+
+
+async def test_on_three_replicas_nothing_is_foreseen(
+    open_replicated: OpenSaver,
+) -> None:
+    """A condition on what is still being replicated is refused, whatever it says."""
+    async with open_replicated() as saver:
+        for n in range(3):
+            await put(saver, "1", {"text": "x" * 9000}, thread=f"t{n}")
+        assert isinstance(saver.store, ForeseesVersions)
+        assert saver.store.next_version is None

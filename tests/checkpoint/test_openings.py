@@ -17,6 +17,7 @@ from jskv_saver import (
     JetStreamDocumentStore,
     MemoryDocumentStore,
 )
+from jskv_saver._nats.requests import Requests
 from jskv_saver.checkpoint.openings import MOST_FORESEEN, Openings
 from jskv_saver.document.model import Write
 from jskv_saver.document.port import ForeseesVersions
@@ -209,3 +210,45 @@ async def test_nothing_is_foreseen_before_the_first_write_and_in_a_new_bucket(
         foreseen = fresh.store.next_version
         assert (foreseen is not None) == (_with_opening(saver, 0) == 1)
         await _is_whole(saver, ["1"])
+
+
+async def test_while_a_write_is_under_way_nothing_is_foreseen(
+    saver: DocumentCheckpointSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = saver.store
+    assert isinstance(store, JetStreamDocumentStore)
+    foreseen = store.next_version
+    meanwhile: list[int | None] = []
+    request, batch = Requests.request, Requests.fast_batch
+
+    async def looked_at(self: Requests, *what: Any, **how: Any) -> Any:
+        meanwhile.append(store.next_version)
+        return await request(self, *what, **how)
+
+    async def batch_looked_at(self: Requests, *what: Any) -> Any:
+        meanwhile.append(store.next_version)
+        return await batch(self, *what)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Requests, "request", looked_at)
+        patch.setattr(Requests, "fast_batch", batch_looked_at)
+        await store.put("default", "cp", ("a", "b"), {"n": 1})
+        await store.put_many(
+            "default", [("cp", ("a", id), {"n": 1}, None) for id in ("c", "d")]
+        )
+    assert meanwhile
+    assert set(meanwhile) == {None}
+    assert foreseen is None or store.next_version == foreseen + 3
+
+
+async def test_subgraphs_that_open_at_once_do_not_guess_alike(
+    saver: DocumentCheckpointSaver, batches: list[int]
+) -> None:
+    for n in range(3):
+        await put(saver, "1", thread=f"earlier {n}")
+    batches.clear()
+    await asyncio.gather(
+        *(put(saver, "1", {"text": LARGE}, thread="t", ns=f"node:{n}") for n in "123")
+    )
+    # Each was stored at once: a guess that is refused is followed by another batch.
+    assert sorted(batches) == sorted([3, 3, _with_opening(saver, 3)])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -186,13 +185,9 @@ def dead_by_their_id_alone(patch: pytest.MonkeyPatch) -> None:
     async def with_the_last(self: Pruner, scope: Any, dead: Any, *rest: Any) -> int:
         _, epoch = await self._partition.records(scope, (), epoch=True)
         named = dict(epoch.dead) if epoch else {}
-        return await announce(self, scope, {**_records_of(named), **dead}, *rest)
+        return await announce(self, scope, {**named, **dead}, *rest)
 
     patch.setattr(Pruner, "_announce", with_the_last)
-
-
-def _records_of(dead: Mapping[str, int]) -> dict[str, Any]:
-    return {id: SimpleNamespace(version=version) for id, version in dead.items()}
 
 
 def dead_by_their_age(patch: pytest.MonkeyPatch) -> None:

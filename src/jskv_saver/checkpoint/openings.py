@@ -44,8 +44,10 @@ class Openings:
 
     def was(self, right: bool) -> None:
         """What came of a guess: beside busy writers it is not tried again soon."""
-        self._penalty = 0 if right else min(2 * self._penalty + 2, _MOST_SKIPPED)
-        self._skip = self._penalty
+        if right:
+            self._penalty //= 2
+        else:
+            self._skip = self._penalty = min(2 * self._penalty + 2, _MOST_SKIPPED)
 
     def write(self, scope: Scope) -> Write:
         """The epoch that opens a namespace, fenced on nothing."""

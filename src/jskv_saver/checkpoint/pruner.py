@@ -18,7 +18,6 @@ also where only unreferenced parts are left.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,9 +48,7 @@ from jskv_saver.checkpoint.litter import Litter
 from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.reader import Reader
-from jskv_saver.checkpoint.values import (
-    KNOWN,
-)
+from jskv_saver.checkpoint.values import KNOWN, pack
 from jskv_saver.document.model import ANY, path_of
 from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
@@ -192,15 +189,18 @@ class Pruner:
             if not (chosen or unfinished or lost or spared or litter):
                 claim = _Claim(before)
                 return True
-            named = self._fitting([*sorted(unfinished), *sorted(chosen)])
-            dead = {id: records[id] for id in named}
+            # The lost have no record any more, but who dies now must not forget them.
+            earlier = unfinished | lost
+            named = self._fitting([*sorted(earlier), *sorted(chosen)])
+            dead = {id: records[id] for id in named if id in records}
             rest = len(dead) < len(unfinished) + len(chosen)
+            versions = dict(epoch.dead) if epoch else {}
+            versions |= {id: record.version for id, record in dead.items()}
+            versions = {id: versions[id] for id in named}
             # Who named them first spares what was written since.
-            since = {
-                id: epoch.named_at(id) for id in named if id in unfinished and epoch
-            }
+            since = {id: epoch.named_at(id) for id in earlier if epoch}
             try:
-                version = await self._announce(scope, dead, before, since)
+                version = first = await self._announce(scope, versions, before, since)
                 # Who came before the epoch may need what it names, or be one of the
                 # dead, put again.
                 stay = {id: r for id, r in records.items() if id not in dead}
@@ -210,13 +210,15 @@ class Pruner:
                 spared = needed(now, new, senders) & chosen
                 if spared & dead.keys():
                     dead = {id: r for id, r in dead.items() if id not in spared}
-                    version = await self._announce(scope, dead, version, since)
+                    versions = {id: v for id, v in versions.items() if id not in spared}
+                    since = dict.fromkeys(dead, first) | since
+                    version = await self._announce(scope, versions, version, since)
             except VersionConflictError:
                 return False
-            bounds = {id: now[id].version if id in new else version for id in dead}
-            bounds |= {id: since[id] for id in since.keys() & dead.keys()}
-            # Records that an earlier prune removed before it died, writes left.
-            bounds |= {id: epoch.named_at(id) for id in lost if epoch}
+            # Also of the lost, which an earlier prune removed before it died.
+            bounds = {id: since.get(id, first) for id in dead.keys() | lost}
+            for id in new & dead.keys():
+                bounds[id] = min(bounds[id], now[id].version)
             claim = _Claim(version, dead, bounds, rest, litter)
             return True
 
@@ -226,7 +228,7 @@ class Pruner:
     async def _announce(
         self,
         scope: Scope,
-        dead: Mapping[str, Record],
+        dead: Mapping[str, int],
         before: int,
         since: Mapping[str, int],
     ) -> int:
@@ -238,7 +240,7 @@ class Pruner:
             RECORDS,
             scope.record(EPOCH),
             encode_epoch(
-                None, {id: record.version for id, record in dead.items()}, since
+                None, dead, {id: at for id, at in since.items() if id in dead}
             ),
             if_version=before,
         )
@@ -280,12 +282,12 @@ class Pruner:
         }
 
     def _fitting(self, dead: Sequence[str]) -> dict[str, None]:
-        """As many of the dead as one epoch can name."""
+        """As many of the dead as one epoch can name; one at least."""
         room = self._store.limits.data // 2
         fitting: dict[str, None] = {}
         for id in dead:
-            room -= 2 * len(json.dumps(id)) + _VERSIONS
-            if room < 0:
+            room -= 2 * len(pack(id)) + _VERSIONS
+            if room < 0 and fitting:
                 break
             fitting[id] = None
         return fitting

@@ -108,10 +108,13 @@ class Bucket:
 
         Only where the server has fast batches: a condition on it saves a round trip.
         """
-        features, last = self._features, self._writes.last_known
+        features, last = self._writes.features, self._writes.last_known
         if features is None or not (features.fast and last):
             return None
-        return None if self._bound != self._requests.generation else last + 1
+        # Replicas: a condition on a message that is still being replicated fails.
+        if features.replicated or self._bound != self._requests.generation:
+            return None
+        return None if self._writes.under_way else last + 1
 
     @property
     def client(self) -> Client:

@@ -56,9 +56,9 @@ class ReservedWrites:
         except VersionConflictError:
             # Which one it was is not known; a marker that stood in the way goes, so
             # that what the caller reads now is what the next condition is held to.
-            for write in writes:
-                if write.expected is not None:
-                    await self._entries.newest(write.expected_filter or write.key)
+            conditional = [w for w in writes if w.expected is not None]
+            for filter in {w.expected_filter or w.key: None for w in conditional}:
+                await self._entries.newest(filter)
             raise
         return [
             Document(id_of(request.path), request.data, revision, now, now)

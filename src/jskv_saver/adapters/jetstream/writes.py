@@ -62,6 +62,8 @@ class Writes:
         self.features: Features | None = None
         self.last_known = 0
         """The revision that the last write here got; 0: none since it was bound."""
+        self.under_way = 0
+        """How many writes of ours have no answer yet."""
 
     def max_value(self, key: str) -> int:
         """Bytes that a value under this key may have, with conditions and a TTL.
@@ -174,12 +176,15 @@ class Writes:
         return headers
 
     async def _send(self, message: Message) -> Answer:
+        self.under_way += 1
         try:
             return await self._requests.request(*message, write=True)
         except NobodyListensError:
             return await self._api.again(
                 lambda: self._requests.request(*message, write=True)
             )
+        finally:
+            self.under_way -= 1
 
     def _revision(self, msg: Answer, put: Put) -> int:
         """The revision in a publish acknowledgement, or what the server refused."""
@@ -201,10 +206,13 @@ class Writes:
 
     async def _fast(self, messages: Sequence[Message], puts: Sequence[Put]) -> int:
         """Store one window as a fast batch and return the last revision."""
+        self.under_way += 1
         try:
             answer = await self._requests.fast_batch(messages)
         except NobodyListensError:
             answer = await self._api.again(lambda: self._requests.fast_batch(messages))
+        finally:
+            self.under_way -= 1
         if answer.stored == len(puts):
             self.last_known = answer.sequence
             return answer.sequence
