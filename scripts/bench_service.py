@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import nats
@@ -128,11 +129,11 @@ async def run(url: str, rounds: int) -> float:
                     took = await measure(
                         {
                             "local": call(local, "local", collection),
-                            "plain": lambda body=body: client.request(  # type: ignore[misc]
-                                "echo.plain", body, timeout=5
+                            "plain": partial(
+                                client.request, "echo.plain", body, timeout=5
                             ),
-                            "direct": lambda body=body: requests.request(  # type: ignore[misc]
-                                "echo.direct", body, write=False
+                            "direct": partial(
+                                requests.request, "echo.direct", body, write=False
                             ),
                             "remote": call(remote, "remote", collection),
                         },

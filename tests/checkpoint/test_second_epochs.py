@@ -100,3 +100,36 @@ async def test_an_id_that_is_long_for_a_small_store_is_removed_by_one_epoch(
         rows = await listed(saver, at())
     assert [row.checkpoint["id"] for row in rows] == [id + "3"]
     assert epochs == 2
+
+
+async def test_writes_that_stay_of_one_that_is_gone_do_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where one id fills an epoch, and a write came to it after it was named."""
+    ids = [letter + "x" * 2500 for letter in "abc"]
+    announce = Pruner._announce
+    epochs = 0
+
+    async def counted(pruner: Pruner, *what: Any) -> int:
+        nonlocal epochs
+        epochs += 1
+        assert epochs < 6
+        return await announce(pruner, *what)
+
+    async def written_then_dead(pruner: Pruner, scope: Any, *_: Any) -> None:
+        await saver.aput_writes(at(ids[0]), [("c", "young")], "task")
+        raise ConnectionAbortedError
+
+    store = MemoryDocumentStore(max_document_bytes=8192)
+    async with DocumentCheckpointSaver(store) as saver:
+        await put(saver, ids[0], {"x": 1})
+        await put(saver, ids[1], {"x": 1})
+        with monkeypatch.context() as patch:
+            patch.setattr(Pruner, "_remove_writes", written_then_dead)
+            with pytest.raises(ConnectionAbortedError):
+                await saver.aprune(["t"])
+        await put(saver, ids[2], {"x": 1})
+        monkeypatch.setattr(Pruner, "_announce", counted)
+        await saver.aprune(["t"])
+        rows = await listed(saver, at())
+    assert [row.checkpoint["id"] for row in rows] == ids[2:]

@@ -180,7 +180,11 @@ class Actor:
                 values["d"] = [f"seed {id}"]
             states[id] = State(id, parent, values, run, ("d",) if delta else ())
         values = states[id].values
-        versions = {"keep": 1, "grow": _grown(values), "d": id}
+        versions: dict[str, str | int | float] = {
+            "keep": 1,
+            "grow": _grown(values),
+            "d": id,
+        }
         if delta:
             metadata["counters_since_delta_snapshot"] = {"d": (1, 1)}
             del versions["d"]
@@ -190,7 +194,7 @@ class Actor:
             at(parent),
             made,
             meta(**metadata),
-            versions if parent is None else changed,  # type: ignore[arg-type]
+            versions if parent is None else changed,
         )
         await self._call(Put("", id=id), call)
 

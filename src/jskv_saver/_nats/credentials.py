@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import UserString
 from collections.abc import Mapping
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -29,13 +30,11 @@ def check_credentials(options: Mapping[str, Any]) -> None:
     credentials, path, seed = (options.get(name) for name in _OPTIONS)
     if credentials is None and path is None and seed is None:
         return
-    try:
-        import nkeys  # noqa: F401
-    except ImportError:
+    if find_spec("nkeys") is None:
         raise InvalidRequestError(
             "nkeys and credentials files need a package that signs; install it with: "
             'pip install "jskv-saver[nkeys]"'
-        ) from None
+        )
     if credentials is not None:
         _check_credentials(credentials)
     elif seed or path is None:

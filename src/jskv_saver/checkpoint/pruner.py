@@ -191,7 +191,10 @@ class Pruner:
                 return True
             # The lost have no record any more, but who dies now must not forget them.
             earlier = unfinished | lost
-            named = self._fitting([*sorted(earlier), *sorted(chosen)])
+            # In this order: none that was named comes back to life, and whoever looks
+            # for the rest has got on.
+            in_order = [*sorted(unfinished), *sorted(chosen), *sorted(lost)]
+            named = self._fitting(in_order)
             dead = {id: records[id] for id in named if id in records}
             rest = len(dead) < len(unfinished) + len(chosen)
             versions = dict(epoch.dead) if epoch else {}
