@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from jskv_saver.adapters.memory import MemoryDocumentStore
     from jskv_saver.adapters.wire.service import DocumentService
     from jskv_saver.adapters.wire.store import RemoteDocumentStore
+    from jskv_saver.checkpoint.admissions import Admission
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
+    from jskv_saver.checkpoint.versions import GraphVersion, GraphVersionWarning
     from jskv_saver.connect import JetStreamSaver
     from jskv_saver.document.model import (
         ANY,
@@ -32,12 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "Admission",
     "CollectionSpec",
     "Document",
     "DocumentCheckpointSaver",
     "DocumentService",
     "DocumentStore",
     "FieldSpec",
+    "GraphVersion",
+    "GraphVersionWarning",
     "JetStreamDocumentStore",
     "JetStreamSaver",
     "LocalServer",
@@ -50,12 +55,15 @@ __all__ = [
 
 _HOMES = {
     "ANY": "jskv_saver.document.model",
+    "Admission": "jskv_saver.checkpoint.admissions",
     "CollectionSpec": "jskv_saver.document.model",
     "Document": "jskv_saver.document.model",
     "DocumentCheckpointSaver": "jskv_saver.checkpoint.saver",
     "DocumentService": "jskv_saver.adapters.wire.service",
     "DocumentStore": "jskv_saver.document.port",
     "FieldSpec": "jskv_saver.document.model",
+    "GraphVersion": "jskv_saver.checkpoint.versions",
+    "GraphVersionWarning": "jskv_saver.checkpoint.versions",
     "JetStreamDocumentStore": "jskv_saver.adapters.jetstream.store",
     "JetStreamSaver": "jskv_saver.connect",
     "LocalServer": "jskv_saver.server",

@@ -8,6 +8,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver.adapters.jetstream.store import JetStreamDocumentStore
 from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
+from jskv_saver.checkpoint.versions import GraphVersion
 from jskv_saver.checkpoint.writer import ConflictPolicy
 
 
@@ -26,6 +27,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
         agent_id: str = "default",
         serde: SerializerProtocol | None = None,
         on_conflict: ConflictPolicy = "fork",
+        graph_version: str | GraphVersion | None = None,
         bucket: str = "jskv",
         close_store: bool = False,
         **options: Any,
@@ -38,6 +40,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
             agent_id: A stable name of the graph.
             serde: The serialiser; LangGraph's default if None.
             on_conflict: As for `DocumentCheckpointSaver`.
+            graph_version: As for `DocumentCheckpointSaver`.
             bucket: The bucket, where a client is given.
             close_store: Close the store when the saver is closed.
             **options: Options of the bucket, where a client is given; see
@@ -52,6 +55,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
             agent_id=agent_id,
             serde=serde,
             on_conflict=on_conflict,
+            graph_version=graph_version,
             close_store=close_store,
         )
 
@@ -64,6 +68,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
         agent_id: str = "default",
         serde: SerializerProtocol | None = None,
         on_conflict: ConflictPolicy = "fork",
+        graph_version: str | GraphVersion | None = None,
         bucket: str = "jskv",
         **options: Any,
     ) -> Self:
@@ -77,6 +82,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
             agent_id: A stable name of the graph.
             serde: The serialiser; LangGraph's default if None.
             on_conflict: As for `DocumentCheckpointSaver`.
+            graph_version: As for `DocumentCheckpointSaver`.
             bucket: The bucket; made on first use where it does not exist.
             **options: Options of the connection and the bucket; see
                 `JetStreamDocumentStore.from_conn_string`.
@@ -98,5 +104,6 @@ class JetStreamSaver(DocumentCheckpointSaver):
             agent_id=agent_id,
             serde=serde,
             on_conflict=on_conflict,
+            graph_version=graph_version,
             close_store=True,
         )

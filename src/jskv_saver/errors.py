@@ -13,6 +13,7 @@
     ├─ IncompatibleDeclarationError 421
     ├─ UniqueViolationError         422
     ├─ UnsupportedServerError       426
+    ├─ GraphVersionError            428
     ├─ StoreClosedError             499
     ├─ RemoteFaultError             500
     ├─ StoreUnavailableError        503  retryable
@@ -40,6 +41,7 @@ __all__ = [
     "DivergentCheckpointError",
     "DocumentNotFoundError",
     "DocumentTooLargeError",
+    "GraphVersionError",
     "IncompatibleDeclarationError",
     "InvalidRequestError",
     "JskvError",
@@ -198,6 +200,16 @@ class UnsupportedServerError(JskvError):
     fields_ = ("version", "needed")
     version: str | None
     needed: str | None
+
+
+class GraphVersionError(JskvError):
+    """The thread was written by another version of the graph; nothing was run."""
+
+    code = 428
+    fields_ = ("stored", "current", "checkpoint_id")
+    stored: str | None
+    current: str | None
+    checkpoint_id: str | None
 
 
 class StoreClosedError(JskvError):

@@ -16,12 +16,14 @@ from nats.aio.client import Client
 
 from jskv_saver import (
     ANY,
+    Admission,
     CollectionSpec,
     Document,
     DocumentCheckpointSaver,
     DocumentService,
     DocumentStore,
     FieldSpec,
+    GraphVersion,
     JetStreamDocumentStore,
     JetStreamSaver,
     LocalServer,
@@ -57,8 +59,10 @@ async def savers_async(url: str, client: Client) -> None:
         await saver.acopy_thread("t", "u")
         await saver.aprune(["t"], strategy="keep_latest")
         await saver.arepair(["t"])
+        assert_type(await saver.aadmit(CONFIG, {"n": 1}, request_id="r"), Admission)
+        assert_type(await saver.aadmitted("t", begun=True), Sequence[Admission])
         await saver.aclose()
-    given = JetStreamSaver(client, bucket="b", on_conflict="raise")
+    given = JetStreamSaver(client, bucket="b", on_conflict="raise", graph_version="1")
     assert_type(given, JetStreamSaver)
     async with given as entered:
         assert_type(entered, JetStreamSaver)
@@ -83,6 +87,8 @@ def savers_sync(url: str) -> None:
         saver.copy_thread("t", "u")
         saver.prune(["t"])
         saver.repair(["t"])
+        assert_type(saver.admit(CONFIG, "x"), Admission)
+        assert_type(saver.admitted(), Sequence[Admission])
         saver.close()
 
 
@@ -90,7 +96,9 @@ def savers_of_any_store(store: DocumentStore, url: str) -> None:
     saver = DocumentCheckpointSaver(store, namespace="app", agent_id="a")
     as_langgraph_sees_it: BaseCheckpointSaver[Any] = saver
     BUILDER.compile(checkpointer=as_langgraph_sees_it)
-    DocumentCheckpointSaver(MemoryDocumentStore())
+    DocumentCheckpointSaver(
+        MemoryDocumentStore(), graph_version=GraphVersion("2", accepts=["1"])
+    )
     DocumentCheckpointSaver(JetStreamDocumentStore.from_conn_string(url))
 
 

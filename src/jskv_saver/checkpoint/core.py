@@ -24,6 +24,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver._portal import Portal, running_loop
+from jskv_saver.checkpoint.admissions import Admissions
 from jskv_saver.checkpoint.config import (
     parse_before,
     parse_ids,
@@ -47,6 +48,7 @@ from jskv_saver.checkpoint.tuples import tuple_of
 from jskv_saver.checkpoint.values import (
     Typed,
 )
+from jskv_saver.checkpoint.versions import GraphVersion, graph_version_of
 from jskv_saver.checkpoint.writer import ConflictPolicy, Writer
 from jskv_saver.checkpoint.writes import PendingWrite, serialise_writes
 from jskv_saver.document.names import check_namespace
@@ -67,6 +69,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         agent_id: str = "default",
         serde: SerializerProtocol | None = None,
         on_conflict: ConflictPolicy = "fork",
+        graph_version: str | GraphVersion | None = None,
         close_store: bool = False,
     ) -> None:
         """Make a saver. Nothing is sent before its first call.
@@ -79,10 +82,15 @@ class SaverCore(BaseCheckpointSaver[Any]):
             on_conflict: What a step does whose thread another run has moved on since
                 this saver read it: "fork" stores it beside, as LangGraph's own
                 savers do; "raise" raises `WriterConflictError`.
+            graph_version: Stored with each checkpoint, as its metadata
+                `graph_version`; where a checkpoint of another version is read to go on
+                from it, `GraphVersionError` is raised before anything runs.
+                `GraphVersion(...)` says which others are accepted, or to warn only.
             close_store: Close the store when the saver is closed.
 
         Raises:
-            InvalidRequestError: `namespace`, `agent_id` or `on_conflict` is not one.
+            InvalidRequestError: `namespace`, `agent_id`, `on_conflict` or
+                `graph_version` is not one.
         """
         super().__init__(serde=serde)
         for name, value in (("namespace", namespace), ("agent_id", agent_id)):
@@ -103,6 +111,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self.namespace = namespace
         self.agent_id = agent_id
         self._on_conflict = on_conflict
+        self._graph_version = graph_version_of(graph_version)
         self._close_store = close_store
         # A store that is tied to an event loop says so, and is served there.
         portal = getattr(store, "portal", None)
@@ -111,6 +120,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
         self._pruner = Pruner(self._partition)
+        self._admissions = Admissions(self._partition)
 
     def __copy__(self) -> Self:
         copied = object.__new__(type(self))
@@ -220,6 +230,8 @@ class SaverCore(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Draft:
+        if self._graph_version is not None:
+            metadata = self._graph_version.marked(metadata)
         return draft_of(
             parse_ref(config),
             self.agent_id,
@@ -325,7 +337,16 @@ class SaverCore(BaseCheckpointSaver[Any]):
         return await channel_histories(self._partition, scope, ref.id, channels)
 
     def _given(self, loaded: Loaded | None) -> CheckpointTuple | None:
-        return None if loaded is None else tuple_of(loaded, self.serde)
+        if loaded is None:
+            return None
+        if self._graph_version is not None:
+            # First of all: another version's values may not even be readable.
+            self._graph_version.check(
+                self.serde.loads_typed(loaded.metadata),
+                loaded.scope.thread,
+                loaded.record.id,
+            )
+        return tuple_of(loaded, self.serde)
 
 
 class _Done:

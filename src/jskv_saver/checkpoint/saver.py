@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
+from jskv_saver.checkpoint.admitting import AdmittingMethods
 from jskv_saver.checkpoint.blocking import BlockingMethods
 from jskv_saver.checkpoint.config import (
     config_of,
@@ -27,7 +28,7 @@ from jskv_saver.checkpoint.config import (
 from jskv_saver.checkpoint.tuples import histories_of, next_version, tuple_of
 
 
-class DocumentCheckpointSaver(BlockingMethods):
+class DocumentCheckpointSaver(BlockingMethods, AdmittingMethods):
     """Keeps LangGraph checkpoints as documents; one object, async and sync.
 
     Module namespace, agent id, thread id, checkpoint namespace and checkpoint id
@@ -120,6 +121,7 @@ class DocumentCheckpointSaver(BlockingMethods):
 
         Raises:
             CorruptDocumentError: Something that it needs is damaged or gone.
+            GraphVersionError: With `graph_version`: another version wrote it.
         """
         return self._given(await self._portal.arun(self._read, config))
 
