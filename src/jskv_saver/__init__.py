@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jskv_saver.adapters.wire.service import DocumentService
     from jskv_saver.adapters.wire.store import RemoteDocumentStore
     from jskv_saver.checkpoint.admissions import Admission
+    from jskv_saver.checkpoint.reports import PruneReport
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
     from jskv_saver.checkpoint.versions import GraphVersion, GraphVersionWarning
     from jskv_saver.connect import JetStreamSaver
@@ -48,6 +49,7 @@ __all__ = [
     "LocalServer",
     "MemoryDocumentStore",
     "Page",
+    "PruneReport",
     "RemoteDocumentStore",
     "__version__",
     "errors",
@@ -69,6 +71,7 @@ _HOMES = {
     "LocalServer": "jskv_saver.server",
     "MemoryDocumentStore": "jskv_saver.adapters.memory",
     "Page": "jskv_saver.document.model",
+    "PruneReport": "jskv_saver.checkpoint.reports",
     "RemoteDocumentStore": "jskv_saver.adapters.wire.store",
 }
 

@@ -19,6 +19,7 @@ from tests.checkpoint.saving import (
 )
 
 from jskv_saver import DocumentCheckpointSaver
+from jskv_saver.errors import InvalidRequestError
 
 COLLECTIONS = ("cp", "wr", "bl", "th", "rn")
 LARGE = "keep" * 2000
@@ -181,7 +182,7 @@ async def test_prune_takes_ids_and_a_strategy_that_exists(
         with pytest.raises(ValueError, match="strategy"):
             await saver.aprune([], strategy=strategy)  # type: ignore[arg-type]
     for threads in ("t", b"t"):
-        with pytest.raises(TypeError, match="thread_ids"):
+        with pytest.raises(InvalidRequestError, match="thread_ids"):
             await saver.aprune(threads, strategy="delete")  # type: ignore[arg-type]
     await saver.aprune([])
     await saver.aprune([], strategy="delete")
@@ -229,7 +230,7 @@ async def test_run_ids_are_literal(saver: DocumentCheckpointSaver) -> None:
         left = {f.checkpoint["channel_values"]["x"] for f in await listed(saver)}
         assert left == set(runs[gone + 1 :])
     for bad in ("R1", b"R1"):
-        with pytest.raises(TypeError, match="run_ids"):
+        with pytest.raises(InvalidRequestError, match="run_ids"):
             await saver.adelete_for_runs(bad)  # type: ignore[arg-type]
     await saver.adelete_for_runs([])
     await saver.adelete_for_runs([""])

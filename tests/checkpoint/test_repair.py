@@ -9,6 +9,7 @@ from tests.checkpoint.saving import OpenSaver, at, get, ids, put, values
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.pruner import Pruner
+from jskv_saver.errors import InvalidRequestError
 
 TEXT = "x" * 2000
 LARGE = "w" * 700_000
@@ -163,7 +164,7 @@ async def test_every_namespace_of_a_thread_is_repaired(
 
 
 async def test_one_thread_as_text_is_refused(saver: DocumentCheckpointSaver) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(InvalidRequestError):
         await saver.arepair("t")
 
 
@@ -172,5 +173,5 @@ def test_the_blocking_face_repairs_too(open_saver: OpenSaver) -> None:
         saver.put_writes(at("1"), [("c", LARGE)], "task")
         assert saver.get_tuple(at()) is None
         saver.repair(["t"])
-        with pytest.raises(TypeError):
+        with pytest.raises(InvalidRequestError):
             saver.repair("t")

@@ -23,11 +23,11 @@ from jskv_saver.checkpoint.config import (
     parse_ids,
     parse_thread_id,
 )
-from jskv_saver.checkpoint.core import SaverCore
 from jskv_saver.checkpoint.tuples import histories_of, tuple_of
+from jskv_saver.checkpoint.upkeep import Upkeep
 
 
-class BlockingMethods(SaverCore):
+class BlockingMethods(Upkeep):
     """LangGraph's synchronous methods; what they do is said at the asynchronous."""
 
     def put(
@@ -83,16 +83,6 @@ class BlockingMethods(SaverCore):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `acopy_thread`, blocking."""
         self._portal.run(self._copy, source_thread_id, target_thread_id)
-
-    def prune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
-    ) -> None:
-        """As `aprune`, blocking."""
-        self._portal.run(self._prune, thread_ids, strategy)
-
-    def repair(self, thread_ids: Sequence[str]) -> None:
-        """As `arepair`, blocking."""
-        self._portal.run(self._repair, thread_ids)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

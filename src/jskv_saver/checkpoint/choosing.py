@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 
 from jskv_saver.checkpoint.layout import Record, had_sends
 
@@ -19,6 +20,23 @@ def all_but_latest(
         return set()
     kept = max(records)
     return records.keys() - {kept} - needed(records, [kept], senders)
+
+
+def all_but_newest(count: int, before: datetime | None = None) -> Choose:
+    """All but some of the greatest ids, and what these need.
+
+    Args:
+        count: How many stay, at least 1.
+        before: What was stored at this moment or later stays as well.
+    """
+
+    def choose(records: Mapping[str, Record], senders: AbstractSet[str]) -> set[str]:
+        kept = set(sorted(records)[-count:])
+        if before is not None:
+            kept |= {id for id, each in records.items() if each.stored_at >= before}
+        return records.keys() - kept - needed(records, kept, senders)
+
+    return choose
 
 
 def none(records: Mapping[str, Record], senders: AbstractSet[str]) -> set[str]:

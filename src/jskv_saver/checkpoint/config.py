@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -90,10 +90,13 @@ def parse_ids(name: str, values: Sequence[str]) -> list[str]:
     """A sequence of thread or run ids as text.
 
     Raises:
-        TypeError: It is a single str.
+        InvalidRequestError: It is a single one, or no sequence.
     """
-    if isinstance(values, str | bytes):
-        raise TypeError(f"{name} must be a sequence of ids, not a single {values!r}")
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidRequestError(
+            f"{name} must be a sequence of ids, such as [{values!r:.40}], not a single "
+            f"{type(values).__name__}"
+        )
     return [parse_id(name, value) for value in values]
 
 

@@ -27,7 +27,6 @@ from jskv_saver._portal import Portal, running_loop
 from jskv_saver.checkpoint.admissions import Admissions
 from jskv_saver.checkpoint.config import (
     parse_before,
-    parse_ids,
     parse_ref,
     parse_text,
     parse_thread_id,
@@ -54,8 +53,6 @@ from jskv_saver.checkpoint.writes import PendingWrite, serialise_writes
 from jskv_saver.document.names import check_namespace
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import InvalidRequestError, StoreClosedError
-
-_STRATEGIES = ("keep_latest", "delete", "delete_all")
 
 
 class SaverCore(BaseCheckpointSaver[Any]):
@@ -310,22 +307,6 @@ class SaverCore(BaseCheckpointSaver[Any]):
             parse_thread_id(source),
             parse_thread_id(target),
         )
-
-    async def _prune(self, thread_ids: Sequence[str], strategy: str) -> None:
-        threads = parse_ids("thread_ids", thread_ids)
-        if strategy not in _STRATEGIES:
-            raise InvalidRequestError(
-                f"strategy must be one of {_STRATEGIES}, not {strategy!r}"
-            )
-        for thread in threads:
-            if strategy == "keep_latest":
-                await self._pruner.keep_latest(thread)
-            else:
-                await self._pruner.delete_thread(thread)
-
-    async def _repair(self, thread_ids: Sequence[str]) -> None:
-        for thread in parse_ids("thread_ids", thread_ids):
-            await self._pruner.repair(thread)
 
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -48,6 +49,7 @@ DIGEST: Final = 16
 """Bytes of a part's digest."""
 _SENDS_IN_CHANNEL: Final = 4
 """The checkpoint format from which on sent tasks are a channel's value."""
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Scope(NamedTuple):
@@ -106,6 +108,7 @@ class Record(NamedTuple):
         channels: Its channel values.
         inline: The bytes of the runs that name no part.
         version: The document's version.
+        stored_at: When it was stored, by the clock of who did; `NEVER` before that.
     """
 
     id: str
@@ -120,6 +123,7 @@ class Record(NamedTuple):
     channels: Mapping[str, Entry]
     inline: bytes
     version: int = 0
+    stored_at: datetime = NEVER
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -239,6 +243,7 @@ def decode_record(document: Document) -> Record:
             channels=Entries(channels, table),
             inline=data["b"],
             version=document.version,
+            stored_at=document.updated_at,
         )
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as exc:
         raise CorruptDocumentError(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from jskv_saver.checkpoint.layout import PARTS, WRITES, Record, Scope
 from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.patience import gather_some
 from jskv_saver.checkpoint.writes import part_names
 from jskv_saver.document.model import Document, DocumentId, Path, path_of
 
@@ -56,6 +57,27 @@ class Litter:
         return [path for path in parts if path not in named], [
             found[path] for path in torn
         ]
+
+    async def lies_about(self, scope: Scope, records: Mapping[str, Record]) -> bool:
+        """Whether there is any."""
+        return bool(
+            await self.parts(scope, records.values()) or any(await self.writes(scope))
+        )
+
+    async def remove_writes(self, scope: Scope, epoch: int) -> None:
+        """Parts that no task's document names, and documents that lack a part.
+
+        Their writers died, or find that out and store them again.
+        """
+        parts, torn = await self.writes(scope)
+        await gather_some(
+            self._store.delete(self._namespace, WRITES, path, below=epoch)
+            for path in parts
+        )
+        await gather_some(
+            self._store.delete(self._namespace, WRITES, task.id, below=task.version + 1)
+            for task in torn
+        )
 
     async def _documents(self, paths: Iterable[Path]) -> Mapping[Path, Document]:
         reads = [(WRITES, path) for path in paths]

@@ -17,16 +17,12 @@ also where only unreferenced parts are left.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from langgraph.checkpoint.serde.types import TASKS
-
 from jskv_saver.checkpoint.choosing import (
     Choose,
-    all_but_latest,
     children_first,
     needed,
     none,
@@ -42,18 +38,17 @@ from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
     encode_epoch,
-    had_sends,
 )
 from jskv_saver.checkpoint.litter import Litter
 from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
-from jskv_saver.checkpoint.patience import persist
-from jskv_saver.checkpoint.reader import Reader
+from jskv_saver.checkpoint.patience import gather_some, persist
+from jskv_saver.checkpoint.reports import PrunedNamespace, bytes_of_records
+from jskv_saver.checkpoint.senders import senders_among
 from jskv_saver.checkpoint.values import KNOWN, pack
 from jskv_saver.document.model import ANY, path_of
 from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
 
-_CONCURRENT = 64
 _VERSIONS = 36
 """Bytes that an epoch needs for the versions of one of the dead, at most."""
 
@@ -69,6 +64,7 @@ class _Claim:
             ones are of a new life.
         rest: More is dead than one epoch can name.
         litter: Whether it is a repair, and something lies about.
+        records: All records that were there.
     """
 
     version: int | None
@@ -76,6 +72,7 @@ class _Claim:
     bounds: Mapping[str, int] = field(default_factory=dict)
     rest: bool = False
     litter: bool = False
+    records: Mapping[str, Record] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -108,13 +105,37 @@ class Pruner:
             torn = any(scope_of(id) not in opened for id in left)
         self._partition.heads.forget_thread(*thread_prefix)
 
-    async def keep_latest(self, thread: str) -> None:
-        """Remove all but the latest checkpoint of each namespace of a thread.
+    async def prune(
+        self, thread: str, choose: Choose, ns: str | None = None, *, look: bool = False
+    ) -> list[PrunedNamespace]:
+        """Remove what is chosen in each namespace of a thread, or in one.
 
-        The ancestors that hold the history of its delta channels stay as well.
+        Args:
+            thread: The thread.
+            choose: Chooses, never what a survivor needs.
+            ns: The namespace; None: all.
+            look: Only look what would go.
         """
+        found: list[PrunedNamespace] = []
         for scope in await self._scopes(thread):
-            await self._prune(scope, all_but_latest)
+            if ns not in (None, scope.ns):
+                continue
+            before: dict[str, Record] = {}
+            dead: set[str] = set()
+            if look:
+                claim = await self._claim(scope, choose, repair=False, look=True)
+                before, dead = dict(claim.records), set(claim.dead)
+            else:
+                await self._prune(scope, choose, seen=before, gone=dead)
+            kept = [record for id, record in before.items() if id not in dead]
+            size = bytes_of_records(before.values()) - bytes_of_records(kept)
+            if dead:
+                found.append(
+                    PrunedNamespace(
+                        thread, scope.ns, tuple(sorted(dead)), len(kept), size
+                    )
+                )
+        return found
 
     async def delete_runs(self, runs: Sequence[str]) -> None:
         """Remove the checkpoints of some runs, but for what survivors' deltas need."""
@@ -127,13 +148,8 @@ class Pruner:
                 found.setdefault(Scope(agent, thread, ns), set()).add(run)
         for scope, present in found.items():
             epoch = await self._prune(scope, of_runs(wanted))
-            if epoch is None:
-                continue
-            kept = {r.run for r in (await self._records(scope)).values()}
-            await _all(
-                self._store.delete(self._namespace, RUNS, scope.run(run), below=epoch)
-                for run in present - kept
-            )
+            if epoch is not None:
+                await self._remove_runs(scope, present, epoch)
 
     async def repair(self, thread: str) -> None:
         """Remove what writers and removals that died left; no checkpoint.
@@ -154,25 +170,45 @@ class Pruner:
         return list(found)
 
     async def _prune(
-        self, scope: Scope, choose: Choose, *, repair: bool = False
+        self,
+        scope: Scope,
+        choose: Choose,
+        *,
+        repair: bool = False,
+        seen: dict[str, Record] | None = None,
+        gone: set[str] | None = None,
     ) -> int | None:
-        """Prune a namespace; the version of the epoch, None if nothing was there."""
+        """Prune a namespace; the version of the epoch, None if nothing was there.
+
+        Args:
+            scope: The namespace.
+            choose: Chooses the dead.
+            repair: Also where only litter lies about.
+            seen: Is given the records that were there.
+            gone: Is given the ids of those that were removed.
+        """
         while True:
             claim = await self._claim(scope, choose, repair)
+            if seen is not None:
+                seen.update(claim.records)
+            if gone is not None:
+                gone.update(claim.dead)
             if not claim.empty:
                 await self._remove(scope, claim, repair)
             if not claim.rest:
                 return claim.version
 
-    async def _claim(self, scope: Scope, choose: Choose, repair: bool) -> _Claim:
-        """Choose the dead and name them in an epoch."""
+    async def _claim(
+        self, scope: Scope, choose: Choose, repair: bool, *, look: bool = False
+    ) -> _Claim:
+        """Choose the dead and name them in an epoch, or only look who they are."""
         claim = _Claim(None)
 
         async def attempt() -> bool:
             nonlocal claim
             _, epoch = await self._partition.records(scope, (), epoch=True)
             records = await self._records(scope)
-            litter = repair and await self._is_littered(scope, records)
+            litter = repair and await self._litter.lies_about(scope, records)
             if not records and not epoch and not litter:
                 return True
             before = epoch.version if epoch else 0
@@ -180,14 +216,18 @@ class Pruner:
             unfinished = {
                 id for id, record in records.items() if epoch and epoch.kills(record)
             }
-            senders = await self._senders(scope, records)
+            senders = await senders_among(self._partition, scope, records)
             # Who named them may have died before he saw that they are needed.
             spared = needed(records, records.keys() - unfinished, senders) & unfinished
             unfinished -= spared
             alive = {id: r for id, r in records.items() if id not in unfinished}
             chosen = choose(alive, senders)
+            if look:
+                going = {id: records[id] for id in chosen | unfinished}
+                claim = _Claim(before, going, records=records)
+                return True
             if not (chosen or unfinished or lost or spared or litter):
-                claim = _Claim(before)
+                claim = _Claim(before, records=records)
                 return True
             # The lost have no record any more, but who dies now must not forget them.
             earlier = unfinished | lost
@@ -222,7 +262,7 @@ class Pruner:
             bounds = {id: since.get(id, first) for id in dead.keys() | lost}
             for id in new & dead.keys():
                 bounds[id] = min(bounds[id], now[id].version)
-            claim = _Claim(version, dead, bounds, rest, litter)
+            claim = _Claim(version, dead, bounds, rest, litter, records)
             return True
 
         await persist(attempt)
@@ -262,28 +302,6 @@ class Pruner:
         found = await self._store.ids(self._namespace, WRITES, within=scope.prefix)
         return {path_of(id)[3] for id in found}
 
-    async def _senders(self, scope: Scope, records: Mapping[str, Record]) -> set[str]:
-        """The parents of old-format records whose writes hold sent tasks."""
-        parents = {
-            record.parent
-            for record in records.values()
-            if record.parent and had_sends(record)
-        }
-        reader = Reader(self._partition)
-        names = await reader.names_of_writes(scope.thread, scope.ns) if parents else {}
-        writes = await reader.read_writes(
-            [
-                path
-                for parent in parents & records.keys()
-                for path in names.get(scope.record(parent), ())
-            ]
-        )
-        return {
-            id
-            for (_, id), stored in writes.items()
-            if any(write.channel == TASKS for write in stored)
-        }
-
     def _fitting(self, dead: Sequence[str]) -> dict[str, None]:
         """As many of the dead as one epoch can name; one at least."""
         room = self._store.limits.data // 2
@@ -301,8 +319,10 @@ class Pruner:
         await self._remove_records(scope, claim.dead)
         await self._remove_writes(scope, claim.bounds)
         await self._remove_parts(scope, claim.version)
+        runs = {each.run for each in claim.dead.values() if each.run}
+        await self._remove_runs(scope, runs, claim.version)
         if repair:
-            await self._remove_unnamed_writes(scope, claim.version)
+            await self._litter.remove_writes(scope, claim.version)
         names = await self._partition.names(scope)
         with suppress(VersionConflictError):
             # If somebody wrote meanwhile, his document says what is known.
@@ -332,7 +352,7 @@ class Pruner:
 
     async def _remove_records(self, scope: Scope, dead: Mapping[str, Record]) -> None:
         for ids in children_first(dead):
-            await _all(
+            await gather_some(
                 self._store.delete(
                     self._namespace,
                     RECORDS,
@@ -344,7 +364,7 @@ class Pruner:
 
     async def _remove_writes(self, scope: Scope, bounds: Mapping[str, int]) -> None:
         present = await self._written(scope)
-        await _all(
+        await gather_some(
             self._store.delete(
                 self._namespace,
                 WRITES,
@@ -355,41 +375,19 @@ class Pruner:
             for id in present & bounds.keys()
         )
 
+    async def _remove_runs(self, scope: Scope, runs: set[str], epoch: int) -> None:
+        """Remove the index entries of those of some runs that have no checkpoint."""
+        if not runs:
+            return
+        kept = {record.run for record in (await self._records(scope)).values()}
+        await gather_some(
+            self._store.delete(self._namespace, RUNS, scope.run(run), below=epoch)
+            for run in runs - kept
+        )
+
     async def _remove_parts(self, scope: Scope, epoch: int) -> None:
         records = await self._records(scope)
-        await _all(
+        await gather_some(
             self._store.delete(self._namespace, PARTS, id, below=epoch)
             for id in await self._litter.parts(scope, records.values())
         )
-
-    async def _is_littered(self, scope: Scope, records: Mapping[str, Record]) -> bool:
-        return bool(
-            await self._litter.parts(scope, records.values())
-            or any(await self._litter.writes(scope))
-        )
-
-    async def _remove_unnamed_writes(self, scope: Scope, epoch: int) -> None:
-        """Parts that no task's document names, and documents that lack a part.
-
-        Their writers died, or find that out and store them again.
-        """
-        parts, torn = await self._litter.writes(scope)
-        await _all(
-            self._store.delete(self._namespace, WRITES, path, below=epoch)
-            for path in parts
-        )
-        await _all(
-            self._store.delete(self._namespace, WRITES, task.id, below=task.version + 1)
-            for task in torn
-        )
-
-
-async def _all(calls: Iterable[Awaitable[None]]) -> None:
-    """Await calls, `_CONCURRENT` at a time; the first failure ends it."""
-    waiting: list[Awaitable[None]] = []
-    for call in calls:
-        waiting.append(call)
-        if len(waiting) == _CONCURRENT:
-            await asyncio.gather(*waiting)
-            waiting.clear()
-    await asyncio.gather(*waiting)

@@ -168,37 +168,6 @@ class DocumentCheckpointSaver(BlockingMethods, AdmittingMethods):
         """Copy all checkpoints and writes of a thread to another. Idempotent."""
         await self._portal.arun(self._copy, source_thread_id, target_thread_id)
 
-    async def aprune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
-    ) -> None:
-        """Prune threads, beside running graphs.
-
-        Args:
-            thread_ids: The threads; unknown ones are left out.
-            strategy: "keep_latest" keeps the latest checkpoint of each namespace and
-                what its delta channels need; "delete" or "delete_all" erases all.
-
-        Raises:
-            InvalidRequestError: The strategy is another one.
-            TypeError: `thread_ids` is a single str.
-        """
-        await self._portal.arun(self._prune, thread_ids, strategy)
-
-    async def arepair(self, thread_ids: Sequence[str]) -> None:
-        """Remove what died half-way in some threads, beside running graphs.
-
-        Calls that died leave bytes that nothing refers to, and removals that are not
-        finished. No checkpoint is removed but those whose removal had begun; writes
-        that came before their checkpoint stay. Where nothing is left, only reads.
-
-        Args:
-            thread_ids: The threads; unknown ones are left out.
-
-        Raises:
-            TypeError: `thread_ids` is a single str.
-        """
-        await self._portal.arun(self._repair, thread_ids)
-
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:

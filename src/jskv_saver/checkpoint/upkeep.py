@@ -1,0 +1,151 @@
+"""The saver's removals and repairs, asynchronous and blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jskv_saver.checkpoint.ages import Age, parse_count, parse_moment
+from jskv_saver.checkpoint.choosing import Choose, all_but_latest, all_but_newest
+from jskv_saver.checkpoint.config import parse_ids, parse_text
+from jskv_saver.checkpoint.core import SaverCore
+from jskv_saver.checkpoint.reports import PrunedNamespace, PruneReport
+from jskv_saver.errors import InvalidRequestError
+
+_STRATEGIES = ("keep_latest", "delete", "delete_all")
+
+
+class Upkeep(SaverCore):
+    """What keeps threads small and whole; beside running graphs."""
+
+    # LangGraph declares that a prune gives nothing: a more precise type than `Any`
+    # would contradict it.
+    async def aprune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: str = "keep_latest",
+        keep_last: int | None = None,
+        older_than: Age | datetime | None = None,
+        checkpoint_ns: str | None = None,
+        dry_run: bool = False,
+    ) -> Any:
+        """Prune threads, beside running graphs.
+
+        With several conditions a checkpoint goes only if all of them hold. The latest
+        one of a namespace stays in any case, and so does what the delta channels of
+        those that stay need of their ancestors. Pins are not looked at.
+
+        Args:
+            thread_ids: The threads; unknown ones are left out.
+            strategy: "keep_latest" keeps the latest checkpoints of each namespace;
+                "delete" or "delete_all" erases all, and takes no condition.
+            keep_last: How many of the latest stay in each namespace; 1 if None.
+            older_than: Only what was stored before this moment goes: a datetime, or
+                how long ago, in seconds or as a timedelta. What counts is when a
+                checkpoint was stored, by the clock of who stored it.
+            checkpoint_ns: Only this namespace of each thread; "" is the root.
+            dry_run: Remove nothing, only tell what would go.
+
+        Returns:
+            A `PruneReport`.
+
+        Raises:
+            InvalidRequestError: A strategy or a condition is none, or `thread_ids` is
+                a single one.
+        """
+        return await self._portal.arun(
+            self._prune,
+            thread_ids,
+            strategy,
+            keep_last,
+            older_than,
+            checkpoint_ns,
+            dry_run,
+        )
+
+    def prune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: str = "keep_latest",
+        keep_last: int | None = None,
+        older_than: Age | datetime | None = None,
+        checkpoint_ns: str | None = None,
+        dry_run: bool = False,
+    ) -> Any:
+        """As `aprune`, blocking."""
+        return self._portal.run(
+            self._prune,
+            thread_ids,
+            strategy,
+            keep_last,
+            older_than,
+            checkpoint_ns,
+            dry_run,
+        )
+
+    async def arepair(self, thread_ids: Sequence[str]) -> None:
+        """Remove what died half-way in some threads, beside running graphs.
+
+        Calls that died leave bytes that nothing refers to, and removals that are not
+        finished. No checkpoint is removed but those whose removal had begun; writes
+        that came before their checkpoint stay. Where nothing is left, only reads.
+
+        Args:
+            thread_ids: The threads; unknown ones are left out.
+
+        Raises:
+            InvalidRequestError: `thread_ids` is a single one.
+        """
+        await self._portal.arun(self._repair, thread_ids)
+
+    def repair(self, thread_ids: Sequence[str]) -> None:
+        """As `arepair`, blocking."""
+        self._portal.run(self._repair, thread_ids)
+
+    async def _prune(
+        self,
+        thread_ids: Sequence[str],
+        strategy: str,
+        keep_last: int | None,
+        older_than: Age | datetime | None,
+        ns: str | None,
+        dry_run: bool,
+    ) -> PruneReport:
+        threads = parse_ids("thread_ids", thread_ids)
+        if strategy not in _STRATEGIES:
+            raise InvalidRequestError(
+                f"strategy must be one of {_STRATEGIES}, not {strategy!r}"
+            )
+        choose = _chooser(keep_last, older_than)
+        ns = None if ns is None else parse_text("checkpoint_ns", ns)
+        if strategy != "keep_latest":
+            if (keep_last, older_than, ns) != (None, None, None):
+                raise InvalidRequestError(
+                    f"strategy {strategy!r} erases whole threads; keep_last, "
+                    "older_than and checkpoint_ns go with 'keep_latest'"
+                )
+            if not dry_run:
+                for thread in threads:
+                    await self._pruner.delete_thread(thread)
+            return PruneReport(dry_run, erased=tuple(threads))
+        pruned: list[PrunedNamespace] = []
+        for thread in threads:
+            pruned += await self._pruner.prune(thread, choose, ns, look=dry_run)
+        return PruneReport(dry_run, tuple(pruned))
+
+    async def _repair(self, thread_ids: Sequence[str]) -> None:
+        for thread in parse_ids("thread_ids", thread_ids):
+            await self._pruner.repair(thread)
+
+
+def _chooser(keep_last: int | None, older_than: Age | datetime | None) -> Choose:
+    if keep_last is None and older_than is None:
+        return all_but_latest
+    before = None
+    if older_than is not None:
+        before = parse_moment("older_than", older_than, datetime.now(UTC))
+    count = 1 if keep_last is None else parse_count("keep_last", keep_last)
+    return all_but_newest(count, before)
