@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jskv_saver.adapters.wire.service import DocumentService
     from jskv_saver.adapters.wire.store import RemoteDocumentStore
     from jskv_saver.checkpoint.admissions import Admission
+    from jskv_saver.checkpoint.encryption import Encryption
     from jskv_saver.checkpoint.reports import PruneReport
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
     from jskv_saver.checkpoint.versions import GraphVersion, GraphVersionWarning
@@ -41,6 +42,7 @@ __all__ = [
     "DocumentCheckpointSaver",
     "DocumentService",
     "DocumentStore",
+    "Encryption",
     "FieldSpec",
     "GraphVersion",
     "GraphVersionWarning",
@@ -63,6 +65,7 @@ _HOMES = {
     "DocumentCheckpointSaver": "jskv_saver.checkpoint.saver",
     "DocumentService": "jskv_saver.adapters.wire.service",
     "DocumentStore": "jskv_saver.document.port",
+    "Encryption": "jskv_saver.checkpoint.encryption",
     "FieldSpec": "jskv_saver.document.model",
     "GraphVersion": "jskv_saver.checkpoint.versions",
     "GraphVersionWarning": "jskv_saver.checkpoint.versions",

@@ -7,6 +7,7 @@ from typing import Any, Self
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver.adapters.jetstream.store import JetStreamDocumentStore
+from jskv_saver.checkpoint.encryption import Encryption
 from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.versions import GraphVersion
 from jskv_saver.checkpoint.writer import ConflictPolicy
@@ -28,6 +29,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
         serde: SerializerProtocol | None = None,
         on_conflict: ConflictPolicy = "fork",
         graph_version: str | GraphVersion | None = None,
+        encryption: Encryption | None = None,
         bucket: str = "jskv",
         close_store: bool = False,
         **options: Any,
@@ -41,6 +43,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
             serde: The serialiser; LangGraph's default if None.
             on_conflict: As for `DocumentCheckpointSaver`.
             graph_version: As for `DocumentCheckpointSaver`.
+            encryption: As for `DocumentCheckpointSaver`.
             bucket: The bucket, where a client is given.
             close_store: Close the store when the saver is closed.
             **options: Options of the bucket, where a client is given; see
@@ -56,6 +59,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
             serde=serde,
             on_conflict=on_conflict,
             graph_version=graph_version,
+            encryption=encryption,
             close_store=close_store,
         )
 
@@ -69,6 +73,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
         serde: SerializerProtocol | None = None,
         on_conflict: ConflictPolicy = "fork",
         graph_version: str | GraphVersion | None = None,
+        encryption: Encryption | None = None,
         bucket: str = "jskv",
         **options: Any,
     ) -> Self:
@@ -83,6 +88,7 @@ class JetStreamSaver(DocumentCheckpointSaver):
             serde: The serialiser; LangGraph's default if None.
             on_conflict: As for `DocumentCheckpointSaver`.
             graph_version: As for `DocumentCheckpointSaver`.
+            encryption: As for `DocumentCheckpointSaver`.
             bucket: The bucket; made on first use where it does not exist.
             **options: Options of the connection and the bucket; see
                 `JetStreamDocumentStore.from_conn_string`.
@@ -105,5 +111,6 @@ class JetStreamSaver(DocumentCheckpointSaver):
             serde=serde,
             on_conflict=on_conflict,
             graph_version=graph_version,
+            encryption=encryption,
             close_store=True,
         )

@@ -21,6 +21,7 @@
     ├─ StorageFullError             507
     ├─ CorruptDocumentError         520
     ├─ UnsupportedFormatError       521
+    ├─ EncryptionError              522
     ├─ BucketNotFoundError          530
     ├─ UnsuitableBucketError        531
     └─ WrongThreadError             540  also RuntimeError
@@ -41,6 +42,7 @@ __all__ = [
     "DivergentCheckpointError",
     "DocumentNotFoundError",
     "DocumentTooLargeError",
+    "EncryptionError",
     "GraphVersionError",
     "IncompatibleDeclarationError",
     "InvalidRequestError",
@@ -258,6 +260,15 @@ class UnsupportedFormatError(JskvError):
     fields_ = ("key", "version")
     key: str | None
     version: int | None
+
+
+class EncryptionError(JskvError):
+    """The keys do not fit what is stored: none, others, or it is not encrypted."""
+
+    code = 522
+    fields_ = ("key", "key_id")
+    key: str | None
+    key_id: str | None
 
 
 class BucketNotFoundError(JskvError):

@@ -34,6 +34,7 @@ from jskv_saver.checkpoint.config import (
 from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.copier import copy_thread
 from jskv_saver.checkpoint.drafts import Draft, draft_of
+from jskv_saver.checkpoint.encryption import Encryption
 from jskv_saver.checkpoint.history import ChannelHistory, channel_histories
 from jskv_saver.checkpoint.layout import (
     Scope,
@@ -43,6 +44,7 @@ from jskv_saver.checkpoint.matching import matches
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.checkpoint.reader import Reader
+from jskv_saver.checkpoint.sealing import sealed_store
 from jskv_saver.checkpoint.tuples import tuple_of
 from jskv_saver.checkpoint.values import (
     Typed,
@@ -67,6 +69,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         serde: SerializerProtocol | None = None,
         on_conflict: ConflictPolicy = "fork",
         graph_version: str | GraphVersion | None = None,
+        encryption: Encryption | None = None,
         close_store: bool = False,
     ) -> None:
         """Make a saver. Nothing is sent before its first call.
@@ -83,11 +86,12 @@ class SaverCore(BaseCheckpointSaver[Any]):
                 `graph_version`; where a checkpoint of another version is read to go on
                 from it, `GraphVersionError` is raised before anything runs.
                 `GraphVersion(...)` says which others are accepted, or to warn only.
+            encryption: Encrypts all that is stored; what is not encrypted is refused.
             close_store: Close the store when the saver is closed.
 
         Raises:
-            InvalidRequestError: `namespace`, `agent_id`, `on_conflict` or
-                `graph_version` is not one.
+            InvalidRequestError: `namespace`, `agent_id`, `on_conflict`,
+                `graph_version` or `encryption` is not one.
         """
         super().__init__(serde=serde)
         for name, value in (("namespace", namespace), ("agent_id", agent_id)):
@@ -113,7 +117,9 @@ class SaverCore(BaseCheckpointSaver[Any]):
         # A store that is tied to an event loop says so, and is served there.
         portal = getattr(store, "portal", None)
         self._portal = portal.child() if isinstance(portal, Portal) else Portal()
-        self._partition = Partition(store, namespace, agent_id)
+        self._partition = Partition(
+            sealed_store(store, encryption), namespace, agent_id, encryption=encryption
+        )
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
         self._pruner = Pruner(self._partition)

@@ -227,10 +227,11 @@ def _run_id(run: object) -> str | None:
 class _Packer:
     """Gathers new bytes: small ones together in one part, large ones in their own."""
 
-    def __init__(self, part_size: int) -> None:
+    def __init__(self, part_size: int, naming: Callable[[bytes], bytes]) -> None:
         self.parts: dict[bytes, bytes] = {}
         self.inline = bytearray()
         self._part_size = part_size
+        self._naming = naming
         self._small = bytearray()
         self._waiting: list[tuple[list[Run], int, int, int]] = []
 
@@ -246,7 +247,7 @@ class _Packer:
         if len(content) >= self._part_size // 8:
             for at in range(0, len(content), self._part_size):
                 piece = content[at : at + self._part_size]
-                name = digest_of(piece)
+                name = self._naming(piece)
                 self.parts[name] = piece
                 runs.append(Run(name, 0, len(piece)))
             return
@@ -262,7 +263,7 @@ class _Packer:
         if not self._small:
             return
         content = bytes(self._small)
-        name = digest_of(content)
+        name = self._naming(content)
         self.parts[name] = content
         for runs, at, offset, length in self._waiting:
             runs[at] = Run(name, offset, length)
@@ -271,7 +272,11 @@ class _Packer:
 
 
 def lay_out(
-    draft: Draft, base: Base | None, known: tuple[str, ...], part_size: int
+    draft: Draft,
+    base: Base | None,
+    known: tuple[str, ...],
+    part_size: int,
+    naming: Callable[[bytes], bytes] = digest_of,
 ) -> tuple[Base, dict[bytes, bytes]]:
     """Decide how a checkpoint is stored.
 
@@ -280,12 +285,13 @@ def lay_out(
         base: Its parent, whose parts are known to be stored; None: store in full.
         known: The greatest ids of the namespace, greatest first.
         part_size: The greatest size of a part, in bytes.
+        naming: Gives a part its name, by its content.
 
     Returns:
         What its children may refer to, with the record itself, and the parts that
         must be stored before it, by digest.
     """
-    packer = _Packer(part_size)
+    packer = _Packer(part_size, naming)
     small = [v for _, v in draft.values.values() if len(v) <= INLINE]
     threshold = INLINE
     if len(small) * INLINE > (most := min(INLINE_TOTAL, part_size // 4)):
@@ -337,7 +343,7 @@ def lay_out(
         values[channel] = value
     if base is not None and named * _BYTES_PER_RUN > part_size:
         # To name them all the record would be too large: begin anew.
-        return lay_out(draft, None, known, part_size)
+        return lay_out(draft, None, known, part_size, naming)
     packer.close()
     for into, name, kind, runs in open_entries:
         into[name] = Entry(kind, tuple(runs))

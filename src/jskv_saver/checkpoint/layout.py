@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from langgraph.checkpoint.base import ChannelVersions
 
+from jskv_saver.checkpoint.envelope import locked
 from jskv_saver.checkpoint.values import (
     Entries,
     Entry,
@@ -35,7 +36,7 @@ from jskv_saver.checkpoint.values import (
     uuid_of,
 )
 from jskv_saver.document.model import ANY, Document, Path, Pattern
-from jskv_saver.errors import CorruptDocumentError
+from jskv_saver.errors import CorruptDocumentError, JskvError
 
 RECORDS: Final = "cp"
 WRITES: Final = "wr"
@@ -220,6 +221,7 @@ def decode_record(document: Document) -> Record:
 
     Raises:
         CorruptDocumentError: The document is not a record.
+        EncryptionError: It is encrypted, and no key was given.
     """
     try:
         data, id = document.data, document.id[-1]
@@ -246,10 +248,8 @@ def decode_record(document: Document) -> Record:
             stored_at=document.updated_at,
         )
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as exc:
-        raise CorruptDocumentError(
-            f"the checkpoint record {document.id!r} is not readable: {exc!r}",
-            key=key_of(RECORDS, document.id),
-        ) from exc
+        what = f"the checkpoint record {document.id!r} is not readable: {exc!r}"
+        raise unreadable(RECORDS, document, what) from exc
 
 
 def encode_epoch(
@@ -267,6 +267,7 @@ def decode_epoch(document: Document) -> Epoch:
 
     Raises:
         CorruptDocumentError: The document is not an epoch.
+        EncryptionError: It is encrypted, and no key was given.
     """
     try:
         known, dead, since = unpack(document.data["e"])
@@ -277,10 +278,8 @@ def decode_epoch(document: Document) -> Epoch:
             dict(since),
         )
     except (KeyError, ValueError, TypeError) as exc:
-        raise CorruptDocumentError(
-            f"the epoch {document.id!r} is not readable: {exc!r}",
-            key=key_of(RECORDS, document.id),
-        ) from exc
+        what = f"the epoch {document.id!r} is not readable: {exc!r}"
+        raise unreadable(RECORDS, document, what) from exc
 
 
 def had_sends(record: Record) -> bool:
@@ -291,6 +290,27 @@ def had_sends(record: Record) -> bool:
 def is_epoch(document: Document) -> bool:
     """Whether a document of the records' collection is an epoch."""
     return document.id[-1] == EPOCH
+
+
+def content_of(collection: str, document: Document) -> bytes:
+    """The bytes of a part.
+
+    Raises:
+        CorruptDocumentError: The document is not a part.
+        EncryptionError: It is encrypted, and no key was given.
+    """
+    try:
+        content: bytes = document.data["b"]
+    except KeyError as exc:
+        what = f"the part {document.id!r} is not readable: {exc!r}"
+        raise unreadable(collection, document, what) from exc
+    return content
+
+
+def unreadable(collection: str, document: Document, what: str) -> JskvError:
+    """The error of a document that is not what it should be: maybe it is encrypted."""
+    key = key_of(collection, document.id)
+    return locked(document.data, key) or CorruptDocumentError(what, key=key)
 
 
 def key_of(collection: str, id: object) -> str:

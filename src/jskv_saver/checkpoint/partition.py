@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jskv_saver.checkpoint.encryption import Encryption
 from jskv_saver.checkpoint.heads import Head, Heads
 from jskv_saver.checkpoint.layout import (
     EPOCH,
@@ -13,8 +14,10 @@ from jskv_saver.checkpoint.layout import (
     Epoch,
     Record,
     Scope,
+    content_of,
     decode_epoch,
     decode_record,
+    digest_of,
     is_epoch,
     key_of,
 )
@@ -37,6 +40,13 @@ class Partition:
     namespace: str
     agent: str
     heads: Heads = field(default_factory=Heads)
+    encryption: Encryption | None = None
+
+    def naming(self, scope: Scope) -> Callable[[bytes], bytes]:
+        """What gives the parts of a namespace their names, by their content."""
+        if self.encryption is None:
+            return digest_of
+        return self.encryption.naming(self.namespace, *scope)
 
     async def last_message(self, scope: Scope) -> Document | None:
         """The newest document among the records of a namespace: one round trip."""
@@ -144,7 +154,7 @@ class Partition:
 
 def part_of(document: Document) -> tuple[bytes, bytes]:
     """The digest and the content of a part."""
-    return bytes.fromhex(document.id[-1]), document.data["b"]
+    return bytes.fromhex(document.id[-1]), content_of(PARTS, document)
 
 
 def missing_part(scope: Scope, digest: bytes) -> CorruptDocumentError:

@@ -192,7 +192,8 @@ class Writer:
         self, head: Head, base: Base | None, draft: Draft
     ) -> Head:
         scope = draft.scope
-        new, parts = lay_out(draft, base, head.known, self.part_size)
+        naming = self._partition.naming(scope)
+        new, parts = lay_out(draft, base, head.known, self.part_size, naming)
         fence = head.fence
         writes: list[Write] = []
         guess = None if fence else self._openings.foreseen(parts)

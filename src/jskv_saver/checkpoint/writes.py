@@ -18,7 +18,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from jskv_saver.checkpoint.layout import (
     WRITES,
     Scope,
+    content_of,
     key_of,
+    unreadable,
 )
 from jskv_saver.checkpoint.values import (
     Typed,
@@ -26,7 +28,7 @@ from jskv_saver.checkpoint.values import (
     unpack,
 )
 from jskv_saver.document.model import Document, Path, path_of
-from jskv_saver.errors import CorruptDocumentError
+from jskv_saver.errors import CorruptDocumentError, JskvError
 
 SPILL = 262_144
 """Bytes of values above which a task's writes are kept in parts."""
@@ -134,13 +136,14 @@ def decode_writes(
     task = document.id[-1]
     if layout.parts:
         try:
-            content = b"".join([parts[name].data["b"] for name in layout.parts])
+            found = [parts[name] for name in layout.parts]
         except KeyError as exc:
             key = key_of(WRITES, (*document.id, exc.args[0]))
             raise CorruptDocumentError(
                 f"the writes of a task refer to {key!r}, which is not stored",
                 key=key,
             ) from exc
+        content = b"".join([content_of(WRITES, part) for part in found])
     else:
         content = document.data.get("b", b"")
     writes: list[PendingWrite] = []
@@ -224,11 +227,9 @@ def _layout(document: Document) -> _Layout:
         raise _unreadable(document) from exc
 
 
-def _unreadable(document: Document) -> CorruptDocumentError:
-    return CorruptDocumentError(
-        f"the writes {document.id!r} are not readable",
-        key=key_of(WRITES, document.id),
-    )
+def _unreadable(document: Document) -> JskvError:
+    what = f"the writes {document.id!r} are not readable"
+    return unreadable(WRITES, document, what)
 
 
 def sizes_of(document: Document) -> list[tuple[PendingWrite, int]]:

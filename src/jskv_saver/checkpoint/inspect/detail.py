@@ -20,7 +20,7 @@ from jskv_saver.checkpoint.layout import (
     decode_record,
     key_of,
 )
-from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.partition import part_of, scope_of
 from jskv_saver.checkpoint.values import (
     Entry,
     join,
@@ -202,7 +202,7 @@ async def _detail(
     found = await read(
         store, ref.namespace, [(PARTS, scope.part(digest)) for digest in wanted]
     )
-    parts = {bytes.fromhex(path[-1]): part.data["b"] for path, part in found.items()}
+    parts = dict(part_of(part) for part in found.values())
     source, step = source_and_step(record, parts)
     return CheckpointDetail(
         ref=ref,

@@ -22,7 +22,7 @@ from jskv_saver.checkpoint.layout import (
     Record,
     decode_record,
 )
-from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.partition import part_of, scope_of
 from jskv_saver.checkpoint.values import (
     join,
 )
@@ -137,7 +137,7 @@ async def _metadata_parts(
     }
     found = await read(store, namespace, [(PARTS, path) for path in wanted])
     # By content: the same digest is the same bytes, whichever namespace has it.
-    return {bytes.fromhex(path[-1]): d.data["b"] for path, d in found.items()}
+    return dict(part_of(part) for part in found.values())
 
 
 async def _write_counts(
