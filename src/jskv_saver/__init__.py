@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jskv_saver.checkpoint.admissions import Admission
     from jskv_saver.checkpoint.encryption import Encryption
     from jskv_saver.checkpoint.reports import PruneReport
+    from jskv_saver.checkpoint.retention import Retention
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
     from jskv_saver.checkpoint.versions import GraphVersion, GraphVersionWarning
     from jskv_saver.connect import JetStreamSaver
@@ -53,6 +54,7 @@ __all__ = [
     "Page",
     "PruneReport",
     "RemoteDocumentStore",
+    "Retention",
     "__version__",
     "errors",
 ]
@@ -76,6 +78,7 @@ _HOMES = {
     "Page": "jskv_saver.document.model",
     "PruneReport": "jskv_saver.checkpoint.reports",
     "RemoteDocumentStore": "jskv_saver.adapters.wire.store",
+    "Retention": "jskv_saver.checkpoint.retention",
 }
 
 

@@ -29,7 +29,9 @@ from jskv_saver import (
     LocalServer,
     MemoryDocumentStore,
     Page,
+    PruneReport,
     RemoteDocumentStore,
+    Retention,
     errors,
 )
 
@@ -58,6 +60,14 @@ async def savers_async(url: str, client: Client) -> None:
         await saver.adelete_for_runs(["r"])
         await saver.acopy_thread("t", "u")
         await saver.aprune(["t"], strategy="keep_latest")
+        report: PruneReport = await saver.aprune(["t"], keep_last=3, older_than=60.0)
+        assert_type(report.checkpoints, int)
+        assert_type(
+            await saver.aenforce_retention(Retention(idle=3600.0)), PruneReport
+        )
+        await saver.apin("t", "audit")
+        await saver.aunpin("t")
+        assert_type(await saver.apinned(), Mapping[str, Sequence[str]])
         await saver.arepair(["t"])
         assert_type(await saver.aadmit(CONFIG, {"n": 1}, request_id="r"), Admission)
         assert_type(await saver.aadmitted("t", begun=True), Sequence[Admission])

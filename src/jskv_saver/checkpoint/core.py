@@ -44,6 +44,7 @@ from jskv_saver.checkpoint.matching import matches
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.checkpoint.reader import Reader
+from jskv_saver.checkpoint.retention import Keeper
 from jskv_saver.checkpoint.sealing import sealed_store
 from jskv_saver.checkpoint.tuples import tuple_of
 from jskv_saver.checkpoint.values import (
@@ -123,6 +124,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
         self._pruner = Pruner(self._partition)
+        self._keeper = Keeper(self._partition)
         self._admissions = Admissions(self._partition)
 
     def __copy__(self) -> Self:

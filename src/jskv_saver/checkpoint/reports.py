@@ -36,7 +36,7 @@ class PruneReport:
         dry_run: Whether it only looked.
         pruned: The namespaces that lose checkpoints.
         erased: The threads that go as a whole.
-        pinned: The threads that would go as a whole, but are pinned.
+        pinned: The threads that a retention left alone because they are pinned.
     """
 
     dry_run: bool

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from jskv_saver.checkpoint.ages import Age, parse_count, parse_moment
 from jskv_saver.checkpoint.choosing import Choose, all_but_latest, all_but_newest
-from jskv_saver.checkpoint.config import parse_ids, parse_text
+from jskv_saver.checkpoint.config import parse_ids, parse_text, parse_thread_id
 from jskv_saver.checkpoint.core import SaverCore
 from jskv_saver.checkpoint.reports import PrunedNamespace, PruneReport
+from jskv_saver.checkpoint.retention import Progress, Retention
 from jskv_saver.errors import InvalidRequestError
 
 _STRATEGIES = ("keep_latest", "delete", "delete_all")
@@ -105,6 +106,98 @@ class Upkeep(SaverCore):
         """As `arepair`, blocking."""
         self._portal.run(self._repair, thread_ids)
 
+    async def aenforce_retention(
+        self,
+        retention: Retention,
+        *,
+        dry_run: bool = False,
+        on_progress: Progress | None = None,
+    ) -> PruneReport:
+        """Remove what a retention does not keep, of all threads of this saver.
+
+        Nothing is removed but where this is called. Pinned threads are left alone. A
+        thread goes as a whole, and not if anybody uses it meanwhile: then it is not in
+        the report, and the next call looks at it again. One on which somebody has a
+        lease does not go.
+
+        Args:
+            retention: What to keep.
+            dry_run: Remove nothing, only tell what would go.
+            on_progress: Is called with how many threads are done, and of how many; on
+                the saver's event loop.
+
+        Raises:
+            InvalidRequestError: `retention` is none.
+        """
+        return await self._portal.arun(self._enforce, retention, dry_run, on_progress)
+
+    def enforce_retention(
+        self,
+        retention: Retention,
+        *,
+        dry_run: bool = False,
+        on_progress: Progress | None = None,
+    ) -> PruneReport:
+        """As `aenforce_retention`, blocking."""
+        return self._portal.run(self._enforce, retention, dry_run, on_progress)
+
+    async def apin(self, thread_id: str, name: str = "pin") -> None:
+        """Pin a thread: no retention touches it. Idempotent.
+
+        `prune`, `delete_thread` and `delete_for_runs` do what they are told all the
+        same; the pins of a thread go with it.
+
+        Args:
+            thread_id: The thread.
+            name: Who or what pins it: several may, each with a name of its own.
+
+        Raises:
+            DocumentNotFoundError: The thread has no checkpoint.
+            InvalidRequestError: The name is empty, or cannot be stored.
+        """
+        await self._portal.arun(
+            self._keeper.pins.pin, parse_thread_id(thread_id), _parse_name(name)
+        )
+
+    def pin(self, thread_id: str, name: str = "pin") -> None:
+        """As `apin`, blocking."""
+        self._portal.run(
+            self._keeper.pins.pin, parse_thread_id(thread_id), _parse_name(name)
+        )
+
+    async def aunpin(self, thread_id: str, name: str | None = None) -> None:
+        """Remove a pin of a thread, or all of them. Idempotent."""
+        await self._portal.arun(self._unpin, thread_id, name)
+
+    def unpin(self, thread_id: str, name: str | None = None) -> None:
+        """As `aunpin`, blocking."""
+        self._portal.run(self._unpin, thread_id, name)
+
+    async def apinned(self) -> Mapping[str, Sequence[str]]:
+        """The pinned threads of this saver, each with the names of its pins."""
+        return await self._portal.arun(self._keeper.pins.of)
+
+    def pinned(self) -> Mapping[str, Sequence[str]]:
+        """As `apinned`, blocking."""
+        return self._portal.run(self._keeper.pins.of)
+
+    async def _unpin(self, thread_id: str, name: str | None) -> None:
+        await self._keeper.pins.unpin(
+            parse_thread_id(thread_id), None if name is None else _parse_name(name)
+        )
+
+    async def _enforce(
+        self, retention: Retention, dry_run: bool, on_progress: Progress | None
+    ) -> PruneReport:
+        if not isinstance(retention, Retention):
+            raise InvalidRequestError(
+                "enforce_retention needs a Retention, such as Retention(keep_last=10), "
+                f"not {retention!r:.80}"
+            )
+        return await self._keeper.enforce(
+            retention, datetime.now(UTC), look=dry_run, on_progress=on_progress
+        )
+
     async def _prune(
         self,
         thread_ids: Sequence[str],
@@ -139,6 +232,12 @@ class Upkeep(SaverCore):
     async def _repair(self, thread_ids: Sequence[str]) -> None:
         for thread in parse_ids("thread_ids", thread_ids):
             await self._pruner.repair(thread)
+
+
+def _parse_name(name: str) -> str:
+    if name == "":
+        raise InvalidRequestError("the name of a pin must not be empty")
+    return parse_text("name", name)
 
 
 def _chooser(keep_last: int | None, older_than: Age | datetime | None) -> Choose:

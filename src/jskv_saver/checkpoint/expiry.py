@@ -1,0 +1,258 @@
+"""Removing a whole thread, unless somebody has used it since it was looked at.
+
+1. Look: the newest message of each checkpoint namespace, then the records; the newest
+   writes and admissions; leases and pins.
+2. Put an epoch that names all records into each namespace, fenced on the newest message
+   that was seen there. Refused: somebody was here, the thread stays. From here on
+   nobody builds on what is there; whoever goes on stores all that he has.
+3. Look again. New namespaces, writes or admissions, a lease or a pin: the thread stays,
+   and the epochs are put back to what they said before.
+4. Purge all that is older than the first of these epochs, then the epochs themselves
+   where nobody has written since.
+
+A crash after 2 leaves epochs that name the dead: the next retention, prune or repair
+finishes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from jskv_saver.checkpoint.admissions import ADMISSIONS
+from jskv_saver.checkpoint.layout import (
+    EPOCH,
+    RECORDS,
+    THREADS,
+    WRITES,
+    Epoch,
+    Record,
+    Scope,
+    encode_epoch,
+)
+from jskv_saver.checkpoint.pins import PINS
+from jskv_saver.checkpoint.pruner import Pruner
+from jskv_saver.document.model import Document
+from jskv_saver.document.names import RESERVED_COLLECTIONS
+from jskv_saver.errors import VersionConflictError
+
+LEASES: Final = "ls"
+_BUSY: Final = (WRITES, ADMISSIONS)
+"""Collections in which something new says that the thread is in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A checkpoint namespace as it was.
+
+    Attributes:
+        fence: The version of its newest message.
+        epoch: Its epoch.
+        records: Its records.
+    """
+
+    fence: int
+    epoch: Epoch | None
+    records: Mapping[str, Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A thread as it was.
+
+    Attributes:
+        scopes: Its checkpoint namespaces, the root first.
+        newest: The newest version in each collection that says it is in use.
+        first: When it began.
+        last: When it was used last.
+        is_held: Whether somebody has a lease on it, or has pinned it.
+    """
+
+    scopes: Mapping[Scope, _Seen]
+    newest: Mapping[str, int]
+    first: datetime | None
+    last: datetime | None
+    is_held: bool
+
+    @property
+    def records(self) -> list[Record]:
+        """All its records."""
+        return [each for seen in self.scopes.values() for each in seen.records.values()]
+
+
+class Expirer(Pruner):
+    """Removes whole threads of a partition, if nobody uses them."""
+
+    async def survey(self, thread: str) -> Survey:
+        """Look at a thread."""
+        busy = await self._newest(thread)
+        is_held = await self._is_held(thread)
+        scopes: dict[Scope, _Seen] = {}
+        for scope in await self._record_scopes(thread):
+            # First, so that what comes while the records are read breaks the fence.
+            last = await self._partition.last_message(scope)
+            if last is None:
+                continue
+            _, epoch = await self._partition.records(scope, (), epoch=True)
+            scopes[scope] = _Seen(last.version, epoch, await self._records(scope))
+        index = [
+            document.updated_at
+            async for document in self._store.iterate(
+                self._namespace, THREADS, within=self._prefix(thread)
+            )
+        ]
+        stored = [
+            record.stored_at
+            for seen in scopes.values()
+            for record in seen.records.values()
+        ]
+        used = [document.updated_at for document in busy.values()]
+        return Survey(
+            scopes,
+            {name: document.version for name, document in busy.items()},
+            min([*index, *stored], default=None),
+            max([*stored, *used] or index, default=None),
+            is_held,
+        )
+
+    def is_large(self, survey: Survey) -> bool:
+        """Whether one epoch cannot name all: prune it first."""
+        every = [_named(seen) for seen in survey.scopes.values()]
+        return any(len(self._fitting(list(named))) < len(named) for named in every)
+
+    async def expire(self, thread: str, survey: Survey) -> bool:
+        """Remove a thread; false, and it stays, if it was used since the survey."""
+        if survey.is_held or not survey.scopes:
+            return False
+        epochs: dict[Scope, int] = {}
+        try:
+            for scope, seen in survey.scopes.items():
+                epochs[scope] = await self._close(scope, seen)
+        except VersionConflictError:
+            await self._withdraw(survey, epochs)
+            return False
+        if await self._is_used(thread, survey):
+            await self._withdraw(survey, epochs)
+            return False
+        bound = min(epochs.values())
+        # Not the leases: whoever gets one now begins a new life.
+        await self._store.delete(
+            self._namespace,
+            [name for name in RESERVED_COLLECTIONS if name != LEASES],
+            self._prefix(thread),
+            subtree=True,
+            below=bound,
+        )
+        for scope, epoch in epochs.items():
+            await self._forget(scope, epoch)
+        self._partition.heads.forget_thread(*self._prefix(thread))
+        return True
+
+    def _prefix(self, thread: str) -> tuple[str, str]:
+        return (self._partition.agent, thread)
+
+    async def _record_scopes(self, thread: str) -> list[Scope]:
+        return sorted(await self._scopes(thread))
+
+    async def _newest(self, thread: str) -> dict[str, Document]:
+        """The newest documents of the collections that say whether it is in use."""
+        pages = await asyncio.gather(
+            *(
+                self._store.find(
+                    self._namespace,
+                    name,
+                    order_by=("@version", "desc"),
+                    limit=1,
+                    within=self._prefix(thread),
+                )
+                for name in _BUSY
+            )
+        )
+        return {
+            name: page.items[0]
+            for name, page in zip(_BUSY, pages, strict=True)
+            if page.items
+        }
+
+    async def _is_held(self, thread: str) -> bool:
+        found = await asyncio.gather(
+            *(
+                self._store.ids(self._namespace, name, within=self._prefix(thread))
+                for name in (LEASES, PINS)
+            )
+        )
+        return any(found)
+
+    async def _is_used(self, thread: str, survey: Survey) -> bool:
+        """Whether anything came since the survey that no fence has noticed."""
+        if await self._is_held(thread):
+            return True
+        if set(await self._record_scopes(thread)) - survey.scopes.keys():
+            return True
+        newest = await self._newest(thread)
+        return any(
+            document.version > survey.newest.get(name, 0)
+            for name, document in newest.items()
+        )
+
+    async def _close(self, scope: Scope, seen: _Seen) -> int:
+        """Name all records of a namespace, if it is still as it was."""
+        versions = _named(seen)
+        since: dict[str, int] = {}
+        if seen.epoch is not None:
+            # A second life is named for the first time.
+            since = {
+                id: seen.epoch.named_at(id)
+                for id, version in seen.epoch.dead.items()
+                if version == versions[id]
+            }
+        put = await self._store.put(
+            self._namespace,
+            RECORDS,
+            scope.record(EPOCH),
+            encode_epoch(None, versions, since),
+            if_latest=(scope.prefix, seen.fence),
+        )
+        self._partition.heads.forget(scope)
+        return put.version
+
+    async def _withdraw(self, survey: Survey, epochs: Mapping[Scope, int]) -> None:
+        """Say what the epochs said before, unless another removal has begun since."""
+        for scope, version in epochs.items():
+            epoch = survey.scopes[scope].epoch
+            dead = dict(epoch.dead) if epoch else {}
+            since = {id: epoch.named_at(id) for id in dead} if epoch else {}
+            with suppress(VersionConflictError):
+                await self._announce(scope, dead, version, since)
+
+    async def _forget(self, scope: Scope, epoch: int) -> None:
+        """Remove the epoch of a namespace that is empty now."""
+        last = await self._partition.last_message(scope)
+        if last is None or last.version != epoch:
+            return
+        await self._store.delete(
+            self._namespace, RECORDS, scope.record(EPOCH), below=epoch + 1
+        )
+        # Somebody may have come in between: then his namespace is opened again.
+        while True:
+            last = await self._partition.last_message(scope)
+            if last is None or await self._partition.epoch_version(scope):
+                return
+            with suppress(VersionConflictError):
+                await self._store.put(
+                    self._namespace,
+                    RECORDS,
+                    scope.record(EPOCH),
+                    encode_epoch(None),
+                    if_latest=(scope.prefix, last.version),
+                )
+
+
+def _named(seen: _Seen) -> dict[str, int]:
+    """All records, and those that an epoch has named already, with their versions."""
+    dead = dict(seen.epoch.dead) if seen.epoch else {}
+    return dead | {id: record.version for id, record in seen.records.items()}
