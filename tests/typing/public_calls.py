@@ -62,9 +62,7 @@ async def savers_async(url: str, client: Client) -> None:
         await saver.aprune(["t"], strategy="keep_latest")
         report: PruneReport = await saver.aprune(["t"], keep_last=3, older_than=60.0)
         assert_type(report.checkpoints, int)
-        assert_type(
-            await saver.aenforce_retention(Retention(idle=3600.0)), PruneReport
-        )
+        assert_type(await saver.aenforce_retention(Retention(idle=3600.0)), PruneReport)
         await saver.apin("t", "audit")
         await saver.aunpin("t")
         assert_type(await saver.apinned(), Mapping[str, Sequence[str]])
