@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jskv_saver.cli import demo, permissions, reading, serve
+from jskv_saver.cli import demo, permissions, planning, reading, serve
 
 app = typer.Typer(
     name="jskv",
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("threads")(reading.threads)
 app.command("history")(reading.history)
 app.command("show")(reading.show)
+app.command("replay-plan")(planning.plan)
 app.command("serve")(serve.serve)
 app.command("permissions")(permissions.permissions)
 app.command("demo")(demo.demo)

@@ -66,7 +66,7 @@ def threads(
     ) -> list[ThreadInfo]:
         return await list_threads(store, namespaces, agent=agent)
 
-    found = _read(server, bucket, namespace, use)
+    found = read(server, bucket, namespace, use)
     chosen = found[: limit or None]
     if as_json:
         print_json(
@@ -96,7 +96,7 @@ def history(
         ref = await find_thread(store, namespaces, thread, agent=agent)
         return await thread_history(store, ref, ns=ns, limit=limit or None)
 
-    found = _read(server, bucket, namespace, use)
+    found = read(server, bucket, namespace, use)
     if as_json:
         print_json({"bucket": bucket, **plain(found)})
     else:
@@ -132,14 +132,14 @@ def show(
         ref = await find_thread(store, namespaces, thread, agent=agent)
         return await checkpoint_detail(store, ref, checkpoint_id, ns=ns, limit=preview)
 
-    found = _read(server, bucket, namespace, use)
+    found = read(server, bucket, namespace, use)
     if as_json:
         print_json({"bucket": bucket, **plain(found)})
     else:
         views.print_checkpoint(found)
 
 
-def _read(server: str | None, bucket: str, namespace: str | None, use: Use[T]) -> T:
+def read(server: str | None, bucket: str, namespace: str | None, use: Use[T]) -> T:
     """Open the bucket, which is never made here, and look at it."""
 
     async def opened() -> T:

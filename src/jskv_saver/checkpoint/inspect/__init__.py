@@ -16,6 +16,12 @@ from jskv_saver.checkpoint.inspect.history import (
     ThreadHistory,
     thread_history,
 )
+from jskv_saver.checkpoint.inspect.plan import (
+    FollowedStep,
+    PlannedTask,
+    ReplayPlan,
+    replay_plan,
+)
 from jskv_saver.checkpoint.inspect.preview import escaped
 from jskv_saver.checkpoint.inspect.threads import (
     ThreadInfo,
@@ -28,6 +34,9 @@ __all__ = [
     "PREVIEW",
     "CheckpointDetail",
     "CheckpointInfo",
+    "FollowedStep",
+    "PlannedTask",
+    "ReplayPlan",
     "ThreadHistory",
     "ThreadInfo",
     "ThreadRef",
@@ -37,5 +46,6 @@ __all__ = [
     "escaped",
     "find_thread",
     "list_threads",
+    "replay_plan",
     "thread_history",
 ]
