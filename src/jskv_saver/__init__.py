@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jskv_saver.checkpoint.retention import Retention
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
     from jskv_saver.checkpoint.versions import GraphVersion, GraphVersionWarning
+    from jskv_saver.checkpoint.watch import ThreadEvent
     from jskv_saver.connect import JetStreamSaver
     from jskv_saver.document.model import (
         ANY,
@@ -55,6 +56,7 @@ __all__ = [
     "PruneReport",
     "RemoteDocumentStore",
     "Retention",
+    "ThreadEvent",
     "__version__",
     "errors",
 ]
@@ -79,6 +81,7 @@ _HOMES = {
     "PruneReport": "jskv_saver.checkpoint.reports",
     "RemoteDocumentStore": "jskv_saver.adapters.wire.store",
     "Retention": "jskv_saver.checkpoint.retention",
+    "ThreadEvent": "jskv_saver.checkpoint.watch",
 }
 
 

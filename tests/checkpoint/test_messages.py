@@ -85,7 +85,7 @@ async def test_the_writes_of_a_task_are_one_message(
     assert await stored(jetstream.aput_writes(at("1"), writes, "task")) == 1
 
 
-async def test_reading_and_deleting_store_nothing(
+async def test_reading_stores_nothing_and_deleting_what_tells_of_it(
     nats_url: str, bucket: str, jetstream: JetStreamSaver, stored: Stored
 ) -> None:
     await put(jetstream, "1", {"a": "x" * 1000}, run_id="r")
@@ -96,10 +96,12 @@ async def test_reading_and_deleting_store_nothing(
         assert await jetstream.aget_tuple(at("1")) is not None
         assert [found async for found in jetstream.alist(None)]
         assert await jetstream.aget_tuple(at(thread="nobody")) is None
-        await jetstream.adelete_thread("t")
+        await jetstream.adelete_thread("nobody")
 
     assert await stored(read()) == 0
+    await jetstream.adelete_thread("t")
     client = await nats.connect(nats_url)
-    info = await client.jetstream().stream_info(f"KV_{bucket}")
-    assert info.state.messages == 0
+    filter = f"$KV.{bucket}.>"
+    info = await client.jetstream().stream_info(f"KV_{bucket}", subjects_filter=filter)
+    assert info.state.subjects == {f"$KV.{bucket}.th./default.default.t": 1}
     await client.close()

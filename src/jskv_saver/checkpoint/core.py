@@ -12,6 +12,7 @@ from collections.abc import (
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn, Self
+from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -35,6 +36,7 @@ from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.copier import copy_thread
 from jskv_saver.checkpoint.drafts import Draft, draft_of
 from jskv_saver.checkpoint.encryption import Encryption
+from jskv_saver.checkpoint.following import Follower
 from jskv_saver.checkpoint.history import ChannelHistory, channel_histories
 from jskv_saver.checkpoint.layout import (
     Scope,
@@ -47,9 +49,7 @@ from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.retention import Keeper
 from jskv_saver.checkpoint.sealing import sealed_store
 from jskv_saver.checkpoint.tuples import tuple_of
-from jskv_saver.checkpoint.values import (
-    Typed,
-)
+from jskv_saver.checkpoint.values import Typed
 from jskv_saver.checkpoint.versions import GraphVersion, graph_version_of
 from jskv_saver.checkpoint.writer import ConflictPolicy, Writer
 from jskv_saver.checkpoint.writes import PendingWrite, serialise_writes
@@ -126,6 +126,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self._pruner = Pruner(self._partition)
         self._keeper = Keeper(self._partition)
         self._admissions = Admissions(self._partition)
+        self._followers: WeakSet[Follower] = WeakSet()
 
     def __copy__(self) -> Self:
         copied = object.__new__(type(self))
@@ -224,6 +225,8 @@ class SaverCore(BaseCheckpointSaver[Any]):
             portal.close()
 
     async def _release(self) -> None:
+        for follower in list(self._followers):
+            await follower.close()
         if self._close_store:
             # A store on the same portal must leave that to us: we still run on it.
             await getattr(self.store, "release", self.store.close)()

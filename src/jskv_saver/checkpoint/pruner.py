@@ -44,6 +44,7 @@ from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
 from jskv_saver.checkpoint.patience import gather_some, persist
 from jskv_saver.checkpoint.reports import PrunedNamespace, bytes_of_records
 from jskv_saver.checkpoint.senders import senders_among
+from jskv_saver.checkpoint.told import with_removed
 from jskv_saver.checkpoint.values import KNOWN, pack
 from jskv_saver.document.model import ANY, path_of
 from jskv_saver.document.names import RESERVED_COLLECTIONS
@@ -330,7 +331,7 @@ class Pruner:
                 self._namespace,
                 RECORDS,
                 scope.record(EPOCH),
-                encode_epoch(names[: -KNOWN - 1 : -1]),
+                with_removed(encode_epoch(names[: -KNOWN - 1 : -1]), claim.dead),
                 if_latest=(scope.prefix, claim.version),
             )
 

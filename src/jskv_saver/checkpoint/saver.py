@@ -25,7 +25,9 @@ from jskv_saver.checkpoint.config import (
     parse_ids,
     parse_thread_id,
 )
+from jskv_saver.checkpoint.following import Follower
 from jskv_saver.checkpoint.tuples import histories_of, next_version, tuple_of
+from jskv_saver.checkpoint.watch import Watch
 
 
 class DocumentCheckpointSaver(BlockingMethods, AdmittingMethods):
@@ -189,6 +191,43 @@ class DocumentCheckpointSaver(BlockingMethods, AdmittingMethods):
         return histories_of(
             await self._portal.arun(self._history, config, channels), self.serde
         )
+
+    def watch(self, thread_id: str | None = None, *, after: int | None = None) -> Watch:
+        """Follow what happens to threads, by any process, as it happens.
+
+        For `for` and `async for`; what is written after the first step is told, or
+        after the entry of `with` or `async with`. Checkpoints that are removed before
+        they are given are left out; a task's writes that are replaced come once. A
+        removal is told for a minute. Losing the server is waited out.
+
+        Args:
+            thread_id: The thread; None: all of this namespace and agent.
+            after: The revision to go on after, of an event; 0: begin with what is
+                stored; None: with what is written from now on.
+
+        Returns:
+            An endless iterator of `ThreadEvent`, async and sync. No consumer is left
+            behind when it ends, however that is.
+
+        Raises:
+            InvalidRequestError: The store does not tell its changes, or `after` was
+                never reached in it.
+        """
+        thread = None if thread_id is None else parse_thread_id(thread_id)
+
+        def follow(after: int | None) -> Follower:
+            follower = Follower(
+                self._partition.store,
+                self.namespace,
+                self.agent_id,
+                thread,
+                after,
+                partition_of=lambda namespace, agent: self._partition,
+            )
+            self._followers.add(follower)
+            return follower
+
+        return Watch(self._portal, self.serde, follow, after)
 
     def get_next_version(self, current: Any, channel: None = None) -> Any:
         """The version after `current`: of its own form, an int for a new channel.

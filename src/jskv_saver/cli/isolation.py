@@ -191,12 +191,14 @@ def _server(tenants: Sequence[Tenant]) -> _User:
 
 def _alone(tenant: Tenant) -> _User:
     """Whoever makes a stream may name others as its sources: here are no others."""
-    publish = [*_contents(tenant.bucket), *_making(tenant.bucket)]
+    bucket = tenant.bucket
+    publish = [*_contents(bucket), *_following(bucket), *_making(bucket)]
     return _User(tenant.user, publish, [f"{_INBOX}.>"])
 
 
 def _member(tenant: Tenant) -> _User:
-    return _User(tenant.user, _contents(tenant.bucket), [f"{tenant.inbox}.>"])
+    publish = [*_contents(tenant.bucket), *_following(tenant.bucket)]
+    return _User(tenant.user, publish, [f"{tenant.inbox}.>"])
 
 
 def _owner(tenants: Sequence[Tenant]) -> _User:
@@ -221,6 +223,13 @@ def _contents(bucket: str) -> list[str]:
         f"{_API}.STREAM.INFO.{stream}",
         f"{_API}.STREAM.PURGE.{stream}",
     ]
+
+
+def _following(bucket: str) -> list[str]:
+    """To watch it: consumers of its own making."""
+    stream = stream_name(bucket)
+    verbs = ("CREATE", "MSG.NEXT", "DELETE")
+    return [f"{_API}.CONSUMER.{verb}.{stream}.*" for verb in verbs]
 
 
 def _making(bucket: str) -> list[str]:

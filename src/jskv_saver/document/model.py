@@ -142,3 +142,25 @@ ReadKey: TypeAlias = tuple[str, DocumentId]
 """Of `get_many`'s answer: collection, and id in normal form."""
 
 Reads: TypeAlias = Sequence[tuple[str, Pattern]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that was written or removed.
+
+    Attributes:
+        namespace: The owner.
+        collection: The collection; empty where everything below an id was removed from
+            all of the saver's.
+        id: The document's id in normal form, or the prefix of what was removed.
+        version: The change's own version: greater than that of all before it.
+        at: When the store took it (aware, UTC).
+        document: The document; None: it was removed.
+    """
+
+    namespace: str
+    collection: str
+    id: DocumentId
+    version: int
+    at: datetime
+    document: Document | None

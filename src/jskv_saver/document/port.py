@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from jskv_saver.document.model import (
+    Change,
     CollectionSpec,
     Data,
     Document,
@@ -290,5 +291,57 @@ class ForeseesVersions(Protocol):
 
         A guess, never above the version that the write gets: a put whose condition
         rests on it is refused where it was wrong.
+        """
+        ...
+
+
+class Changes(Protocol):
+    """Changes in a store, in the order of their versions."""
+
+    async def open(self) -> None:
+        """Begin: what is written from here on is given. `next` does it by itself."""
+        ...
+
+    async def next(self) -> Change:
+        """Wait for the next change, however long that takes.
+
+        A document that is written several times before it is given comes once, as it
+        is then. Losing the server is waited out, and nothing is left out.
+
+        Raises:
+            InvalidRequestError: The version to go on after was never reached here.
+            BucketNotFoundError: What was followed is gone.
+            StoreClosedError: After `close`, and when the store is closed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End it, and leave nothing behind. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class OffersChanges(Protocol):
+    """A store that tells what is written to it, by any process, as it is written."""
+
+    def changes(
+        self,
+        namespace: str | None,
+        reads: Reads,
+        *,
+        removals: Sequence[Pattern] = (),
+        after: int | None = None,
+    ) -> Changes:
+        """Follow some of the saver's documents. Nothing is sent before `open`.
+
+        A removal is told for a minute, and only where the store keeps a trace of it:
+        that of everything below an id in all of the saver's collections.
+
+        Args:
+            namespace: The owner; None: all owners.
+            reads: As for `get_many`: what to follow, in the saver's collections.
+            removals: The ids whose removal, with everything below, is told.
+            after: The version to go on after; 0: begin with what is there; None: with
+                what is written from now on.
         """
         ...

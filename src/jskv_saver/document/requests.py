@@ -14,6 +14,7 @@ from jskv_saver.document.names import (
     PatternPath,
     check_collection,
     check_namespace,
+    is_reserved,
     parse_id,
     parse_pattern,
     parse_prefix,
@@ -139,6 +140,27 @@ def check_get_many(
         collection, pattern = read
         parsed.append((check_collection(collection), parse_pattern(pattern)))
     return tuple(parsed)
+
+
+def check_changes(
+    namespace: str | None,
+    reads: Iterable[tuple[str, Pattern]],
+    removals: Iterable[Pattern],
+    after: int | None,
+) -> tuple[tuple[tuple[str, PatternPath], ...], tuple[PatternPath, ...]]:
+    """Check the arguments of `changes`; returns the reads and the removals."""
+    if after is not None:
+        check_version(after, "after")
+    parsed = check_get_many("any" if namespace is None else namespace, reads)
+    for collection, _ in parsed:
+        if not is_reserved(collection):
+            raise InvalidRequestError(
+                f"changes are told of the saver's collections, not of {collection!r}"
+            )
+    gone = tuple(map(parse_pattern, _iterable(removals, "removals")))
+    if not parsed and not gone:
+        raise InvalidRequestError("reads and removals are empty: nothing to follow")
+    return parsed, gone
 
 
 def check_delete(

@@ -54,6 +54,10 @@ class Api:
         self.direct: Final = f"{prefix}.DIRECT.GET.{self.stream}"
         self.direct_key: Final = f"{self.direct}.{self.keys}"
 
+    def subject(self, name: str) -> str:
+        """The subject of a call."""
+        return f"{self._prefix}.{name}"
+
     async def ask(
         self,
         name: str,
@@ -67,7 +71,7 @@ class Api:
             StoreUnavailableError: JetStream is not there.
         """
         payload = b"" if request is None else json.dumps(request).encode()
-        subject = f"{self._prefix}.{name}"
+        subject = self.subject(name)
         try:
             msg = await self._requests.request(subject, payload, write=write)
         except NobodyListensError as exc:

@@ -13,6 +13,7 @@ from jskv_saver._nats.connection import Connection
 from jskv_saver._nats.requests import Requests
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import Entry, Put
+from jskv_saver.adapters.jetstream.feed import Feed
 from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, BucketOptions
 from jskv_saver.adapters.jetstream.reads import Reads
 from jskv_saver.adapters.jetstream.stream import (
@@ -256,6 +257,25 @@ class Bucket:
         if self._features is None:
             await self._open_once()
         return await self._writes.purge(filter, below=below)
+
+    async def announce(self, key: str, value: bytes = b"") -> bool:
+        """Store a purge marker that goes by itself after a minute.
+
+        Returns:
+            False where the bucket keeps no entry for a time: nothing was stored.
+        """
+        if self._features is None:
+            await self._open_once()
+        return await self._writes.announce(key, value)
+
+    def feed(self, filters: Sequence[str], after: int | None) -> Feed:
+        """The messages under filters, as they are stored; markers too.
+
+        Args:
+            filters: None of them meets a key of another one.
+            after: The revision to go on after; None: from now on.
+        """
+        return Feed(self.open, self._requests, self._api, filters, after)
 
     async def close(self) -> None:
         """Close the bucket's own connection, or leave the caller's. Idempotent."""

@@ -7,6 +7,7 @@
     <collection>./<ns>.b.<path…>                           bars a late creation
     ix./<ns>.<collection>.<index>.<value token…>.<path…>.<token>   index keys
     ix.//<ns>.<collection>.<slot>                          intents (`intents.py`)
+    th./<ns>.<path…>                                       the removal of a thread
 
 Each `<…>` is one encoded token (`tokens.py`). No encoded token begins with `/`, so
 that the purge of a thread, `*.<ns>.<agent>.<thread>.>`, meets the saver's keys only.
@@ -29,7 +30,11 @@ from jskv_saver._nats.tokens import (
     is_digested,
 )
 from jskv_saver.document.model import ANY, Path, Pattern
-from jskv_saver.document.names import RESERVED_COLLECTIONS, check_namespace
+from jskv_saver.document.names import (
+    RESERVED_COLLECTIONS,
+    PatternPath,
+    check_namespace,
+)
 from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
 
 RESERVED: Final = frozenset(RESERVED_COLLECTIONS)
@@ -84,6 +89,45 @@ def thread_filter(namespace: str, prefix: Pattern) -> str:
         raise InvalidRequestError("an empty prefix would meet everything of an owner")
     tokens = ["*" if s is ANY else encode_token(s) for s in segments]
     return f"*.{encode_token(namespace)}.{'.'.join(tokens)}.>"
+
+
+def removal_key(namespace: str, path: Path) -> str:
+    """The key under which the removal of a thread is announced for a while.
+
+    The purge of the thread, the listing of threads and the fences of its puts do not
+    meet it.
+    """
+    return f"{_THREADS}./{encode_token(namespace)}.{'.'.join(map(encode_token, path))}"
+
+
+def removal_filter(namespace: str | None, pattern: PatternPath) -> str:
+    """The announced removals of ids; of all owners where there is no namespace."""
+    tokens = ["*" if s is ANY else encode_token(s) for s in pattern]
+    owner = "*" if namespace is None else f"/{encode_token(namespace)}"
+    return ".".join((_THREADS, owner, *tokens))
+
+
+def change_filter(namespace: str | None, collection: str, pattern: PatternPath) -> str:
+    """Documents of the saver by id; of all owners where there is no namespace."""
+    tokens = ["*" if s is ANY else encode_token(s) for s in pattern]
+    owner = "*" if namespace is None else encode_token(namespace)
+    return ".".join((collection, owner, *tokens))
+
+
+def owner_and_removal(key: str) -> tuple[str | Digested, bool]:
+    """The owner in a key of the saver's, and whether it announces a removal.
+
+    Raises:
+        CorruptDocumentError: The key is not of this package.
+    """
+    tokens = key.split(".")
+    removal = tokens[0] == _THREADS and tokens[1:2] != [] and tokens[1][:1] == "/"
+    try:
+        if tokens[0] in RESERVED and len(tokens) > 2:
+            return decode_token(tokens[1][removal:]), removal
+    except ValueError:
+        pass
+    raise _not_a_document(key)
 
 
 def owners_filter() -> str:

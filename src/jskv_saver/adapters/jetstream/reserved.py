@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.bucket import Bucket, Put
 from jskv_saver.adapters.jetstream.entries import Attempts, Entries
 from jskv_saver.adapters.jetstream.records import encode_record
 from jskv_saver.document.model import Document, id_of
-from jskv_saver.document.names import is_exact
+from jskv_saver.document.names import PatternPath, is_exact
 from jskv_saver.document.requests import DeleteRequest, PutRequest
-from jskv_saver.errors import VersionConflictError
+from jskv_saver.errors import JskvError, VersionConflictError
+
+_log: Final = logging.getLogger(__name__)
 
 
 class ReservedWrites:
@@ -71,12 +75,12 @@ class ReservedWrites:
         names = [name for name in request.collections if name in keys.RESERVED]
         if request.subtree:
             if len(names) == len(keys.RESERVED):
-                filters = [keys.thread_filter(namespace, prefix)]
-            else:
-                filters = [
-                    keys.document_filter(namespace, name, prefix, deep=True)
-                    for name in names
-                ]
+                await self._delete_thread(namespace, prefix, request.below)
+                return
+            filters = [
+                keys.document_filter(namespace, name, prefix, deep=True)
+                for name in names
+            ]
             await asyncio.gather(
                 *(self._bucket.purge(filter, below=request.below) for filter in filters)
             )
@@ -89,6 +93,25 @@ class ReservedWrites:
             await self._bucket.purge(key, below=request.below)
         else:
             await self.delete_version(key, request.if_version)
+
+    async def _delete_thread(
+        self, namespace: str, prefix: PatternPath, below: int | None
+    ) -> None:
+        """One purge, and where that removed something a marker that tells of it."""
+        removed = await self._bucket.purge(
+            keys.thread_filter(namespace, prefix), below=below
+        )
+        if not removed or below is not None or not is_exact(prefix):
+            return
+        now = datetime.now(UTC)
+        value = b""
+        if keys.needs_path(prefix):
+            value = encode_record({}, now, now, prefix)
+        try:
+            await self._bucket.announce(keys.removal_key(namespace, prefix), value)
+        except JskvError as exc:
+            # What was asked for is done, also where the bucket takes nothing more.
+            _log.debug("the removal of a thread is not announced: %s", exc)
 
     async def delete_version(self, key: str, version: int) -> None:
         """Remove a key if this is its revision, or raise `VersionConflictError`."""

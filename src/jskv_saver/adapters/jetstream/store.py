@@ -15,6 +15,7 @@ from jskv_saver._nats.settings import CONNECT_OPTIONS
 from jskv_saver._portal import Portal
 from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Bucket
+from jskv_saver.adapters.jetstream.changes import BucketChanges
 from jskv_saver.adapters.jetstream.declarations import Declarations
 from jskv_saver.adapters.jetstream.declared import DeclaredPuts
 from jskv_saver.adapters.jetstream.deletes import DeclaredDeletes
@@ -49,6 +50,7 @@ from jskv_saver.document.names import (
     check_namespace,
     is_reserved,
 )
+from jskv_saver.document.port import Changes
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
 from jskv_saver.errors import JskvError, StoreClosedError
@@ -104,6 +106,8 @@ class JetStreamDocumentStore:
     def _assemble(self, bucket: Bucket, portal: Portal, patience: float) -> None:
         self._portal = portal
         self._bucket = bucket
+        # Until they are closed: their consumers are removed with the store.
+        self._followed: set[BucketChanges] = set()
         entries = self._entries = Entries(bucket)
         intents = self._intents = Intents(bucket, entries)
         self._reading = Reading(bucket, entries, Repairs(bucket, entries, intents))
@@ -310,6 +314,27 @@ class JetStreamDocumentStore:
             page_size=page_size,
         )
 
+    def changes(
+        self,
+        namespace: str | None,
+        reads: Reads,
+        *,
+        removals: Sequence[Pattern] = (),
+        after: int | None = None,
+    ) -> Changes:
+        parsed, gone = requests.check_changes(namespace, reads, removals, after)
+        changes = BucketChanges(
+            self._portal,
+            self._bucket,
+            namespace,
+            parsed,
+            gone,
+            after,
+            self._followed.discard,
+        )
+        self._followed.add(changes)
+        return changes
+
     async def close(self) -> None:
         """Close the own connection, or leave the caller's client open. Idempotent."""
         if self._portal.closed:
@@ -330,6 +355,8 @@ class JetStreamDocumentStore:
         with suppress(JskvError):
             # Small, harmless, and removed with the next change of the declaration.
             await self._intents.clear()
+        for changes in list(self._followed):
+            await changes.end()
         await self._bucket.close()
 
     async def _put_many(

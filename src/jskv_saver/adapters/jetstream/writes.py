@@ -32,6 +32,7 @@ _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 _TTL: Final = "Nats-TTL"
 _MARKER: Final = {"KV-Operation": "DEL"}
+_PURGE_MARKER: Final = {"KV-Operation": "PURGE"}
 # A marker that we could not purge, because we died in between, goes by itself.
 _MARKER_TTL: Final = "60s"
 _ACK: Final = re.compile(rb'\{"stream":"[^"]*",(?: ?"domain":"[^"]*",)? ?"seq":(\d+)')
@@ -134,6 +135,15 @@ class Writes:
         msg = await self._send(self._message(put, headers))
         marker = self._revision(msg, put)
         await self.purge(key, below=marker + 1)
+
+    async def announce(self, key: str, value: bytes) -> bool:
+        """Store a purge marker (ADR-8) that goes by itself; False: none can go so."""
+        if self.features is None or not self.features.ttl:
+            return False
+        put = Put(key, value)
+        headers = {**_PURGE_MARKER, _TTL: _MARKER_TTL}
+        self._revision(await self._send(self._message(put, headers)), put)
+        return True
 
     async def purge(self, filter: str, *, below: int | None) -> int:
         """Remove what is under a filter and return how many messages that were."""

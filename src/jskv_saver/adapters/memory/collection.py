@@ -98,23 +98,23 @@ class Collection:
             if path[:length] in self._latest:
                 self._latest[path[:length]] = document.version
 
-    def delete(self, request: DeleteRequest) -> None:
-        """Remove one document, or what is below a prefix."""
+    def delete(self, request: DeleteRequest) -> int:
+        """Remove one document, or what is below a prefix; how many that were."""
         if request.subtree:
             doomed = list(self._below(request.prefix))
         else:
             doomed = [path for path in (request.prefix,) if is_exact(path)]
             self._check_deletion(doomed[0], request.if_version)
         limit = request.below
-        self.remove(
+        return self.remove(
             path
             for path in doomed
             if path in self.documents
             and (limit is None or self.documents[path].version < limit)
         )
 
-    def remove(self, paths: Iterable[Path]) -> None:
-        """Remove present documents."""
+    def remove(self, paths: Iterable[Path]) -> int:
+        """Remove present documents; how many that were."""
         doomed = list(paths)
         for path in doomed:
             self._forget(path, self.documents.pop(path))
@@ -122,6 +122,7 @@ class Collection:
             del self._paths[bisect_left(self._paths, doomed[0])]
         elif doomed:
             self._paths = [path for path in self._paths if path in self.documents]
+        return len(doomed)
 
     def within(self, prefixes: Prefixes | None) -> Sequence[Path]:
         """The paths within, sorted, each once."""

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import Lock
 from types import TracebackType
+from weakref import WeakSet
 
+from jskv_saver.adapters.memory.changes import MemoryChanges
 from jskv_saver.adapters.memory.collection import Collection
 from jskv_saver.document import paging, requests
 from jskv_saver.document.bound import BoundDocuments
@@ -15,6 +17,7 @@ from jskv_saver.document.declarations import (
     parse_spec,
 )
 from jskv_saver.document.model import (
+    Change,
     CollectionSpec,
     Data,
     Document,
@@ -23,6 +26,7 @@ from jskv_saver.document.model import (
     Limits,
     Order,
     Page,
+    Path,
     Pattern,
     Predicate,
     ReadKey,
@@ -32,14 +36,17 @@ from jskv_saver.document.model import (
     path_of,
 )
 from jskv_saver.document.names import (
+    RESERVED_COLLECTIONS,
     check_collection,
     check_declarable,
     check_namespace,
+    is_exact,
     is_reserved,
     parse_prefixes,
 )
+from jskv_saver.document.port import Changes
 from jskv_saver.document.query import Query
-from jskv_saver.document.requests import PutRequest
+from jskv_saver.document.requests import DeleteRequest, PutRequest
 from jskv_saver.document.values import copy_data, estimated_size
 from jskv_saver.errors import (
     CollectionNotFoundError,
@@ -64,6 +71,7 @@ class MemoryDocumentStore:
         self._collections: dict[tuple[str, str], Collection] = {}
         self._version = 0
         self._closed = False
+        self._followed: WeakSet[MemoryChanges] = WeakSet()
         # Held within one operation only, never across an await.
         self._lock = Lock()
 
@@ -163,8 +171,9 @@ class MemoryDocumentStore:
         )
         with self._lock:
             found = [self._collection(namespace, name) for name in request.collections]
-            for each in found:
-                each.delete(request)
+            removed = sum([each.delete(request) for each in found])
+            if removed and len(found) == len(RESERVED_COLLECTIONS):
+                self._tell_removal(namespace, request)
 
     async def find(
         self,
@@ -272,8 +281,23 @@ class MemoryDocumentStore:
             page_size=page_size,
         )
 
+    def changes(
+        self,
+        namespace: str | None,
+        reads: Reads,
+        *,
+        removals: Sequence[Pattern] = (),
+        after: int | None = None,
+    ) -> Changes:
+        self._check_open()
+        parsed, gone = requests.check_changes(namespace, reads, removals, after)
+        return MemoryChanges(self, namespace, parsed, gone, after)
+
     async def close(self) -> None:
         self._closed = True
+        with self._lock:
+            for changes in list(self._followed):
+                changes.end()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -316,7 +340,25 @@ class MemoryDocumentStore:
             now,
         )
         collection.store(request.path, document)
+        if self._followed:
+            self._tell(namespace, request.collection, request.path, document)
         return document
+
+    def _tell(
+        self, namespace: str, collection: str, path: Path, document: Document | None
+    ) -> None:
+        now = datetime.now(UTC) if document is None else document.updated_at
+        change = Change(
+            namespace, collection, id_of(path), self._version, now, document
+        )
+        for changes in list(self._followed):
+            changes.take(change, path)
+
+    def _tell_removal(self, namespace: str, request: DeleteRequest) -> None:
+        prefix = request.prefix
+        if self._followed and request.below is None and is_exact(prefix):
+            self._version += 1
+            self._tell(namespace, "", prefix, None)
 
 
 def _copied(document: Document) -> Document:
