@@ -72,7 +72,7 @@ class Encryption:
     ) -> None:
         given = [keys] if isinstance(keys, bytes | str) else keys
         if not isinstance(given, Sequence) or not given:
-            raise InvalidRequestError(f"no encryption key was given: {_HOW}")
+            raise InvalidRequestError(f"keys must be one key or a list of keys: {_HOW}")
         masters = [_master(key, at) for at, key in enumerate(given)]
         self._derive = _derivation()
         self._masters = {self._id(master): master for master in masters}
