@@ -13,13 +13,13 @@ from jskv_saver.document.model import Path, path_of
 
 COLLECTIONS = ("cp", "wr", "bl", "th", "rn", "ls", "ad", "pn")
 LARGE = "large " * 2_000
-HUGE = "huge " * 130_000
+HUGE = "huge " * 110_000
 
 
 async def fill(saver: AnySaver, thread: str = "t", about: str = "about") -> None:
     """Two checkpoints with small and large values, in two namespaces, with writes."""
     for ns in ("", "sub:1"):
-        where = {"thread": thread, "ns": ns}
+        where: dict[str, Any] = {"thread": thread, "ns": ns}
         state: dict[str, Any] = {"small": about, "large": LARGE + about}
         if not ns:
             # Larger than any record, so that there are parts.
@@ -28,7 +28,9 @@ async def fill(saver: AnySaver, thread: str = "t", about: str = "about") -> None
         await put(saver, "2", state | {"n": 1}, parent="1", new={"n": 1}, **where)
         config = at("2", thread=thread, ns=ns)
         await saver.aput_writes(config, [("small", about), ("other", [1])], "task")
-        await saver.aput_writes(config, [("huge", HUGE + about)], "large task", "path")
+        if not ns:
+            writes = [("huge", HUGE[:270_000] + about)]
+            await saver.aput_writes(config, writes, "large task", "path")
 
 
 async def documents(
