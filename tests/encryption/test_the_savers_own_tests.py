@@ -21,9 +21,9 @@ from jskv_saver import (
     MemoryDocumentStore,
 )
 
-MODULES = ["copy", "delete", "delta_history", "put", "removal_races", "repair"]
+MODULES = ["delete", "delta_history", "put", "removal_races", "repair"]
 if SOAK:
-    MODULES += ["identity", "list", "writers", "writes"]
+    MODULES += ["copy", "identity", "list", "writers", "writes"]
 LONG = ["a_walk_of_eleven_hundred_ancestors_is_whole"]
 _SERDE = b"0123456789abcdef"
 
