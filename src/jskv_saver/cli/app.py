@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from jskv_saver.cli import demo, permissions, planning, reading, serve
+from jskv_saver.cli import (
+    archives,
+    demo,
+    diffing,
+    permissions,
+    planning,
+    reading,
+    serve,
+    tailing,
+)
 
 app = typer.Typer(
     name="jskv",
@@ -24,6 +33,10 @@ app.command("threads")(reading.threads)
 app.command("history")(reading.history)
 app.command("show")(reading.show)
 app.command("replay-plan")(planning.plan)
+app.command("diff")(diffing.diff)
+app.command("tail")(tailing.tail)
+app.command("export")(archives.export)
+app.command("import")(archives.import_)
 app.command("serve")(serve.serve)
 app.command("permissions")(permissions.permissions)
 app.command("demo")(demo.demo)
