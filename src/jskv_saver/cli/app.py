@@ -13,6 +13,7 @@ from jskv_saver.cli import (
     archives,
     demo,
     diffing,
+    migrate,
     permissions,
     planning,
     reading,
@@ -38,6 +39,7 @@ app.command("tail")(tailing.tail)
 app.command("export")(archives.export)
 app.command("import")(archives.import_)
 app.command("serve")(serve.serve)
+app.command("migrate")(migrate.migrate)
 app.command("permissions")(permissions.permissions)
 app.command("demo")(demo.demo)
 
