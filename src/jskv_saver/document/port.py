@@ -345,3 +345,37 @@ class OffersChanges(Protocol):
                 what is written from now on.
         """
         ...
+
+
+@runtime_checkable
+class ExpiresDocuments(Protocol):
+    """A store that removes a document of the saver's collections in its own time."""
+
+    async def put_expiring(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        ttl: float,
+        if_version: int | None = None,
+    ) -> Document:
+        """As `put`, and the document is gone `ttl` seconds after it was stored.
+
+        It may stay some tenths of a second longer. The store's clock alone counts.
+        A later put of it has a time of its own, or none.
+
+        Args:
+            namespace: The owner.
+            collection: One of the saver's.
+            id: As for `put`.
+            data: As for `put`.
+            ttl: Seconds, 1 at least.
+            if_version: As for `put`; what has expired is absent.
+
+        Raises:
+            UnsuitableBucketError: Nothing expires in this bucket.
+            VersionConflictError: The condition does not hold; nothing was written.
+        """
+        ...

@@ -18,9 +18,15 @@ from jskv_saver.document.names import (
     parse_id,
     parse_pattern,
     parse_prefix,
+    shown,
 )
 from jskv_saver.document.values import MAX_INT, check_data
 from jskv_saver.errors import InvalidRequestError
+
+LEAST_TTL = 1.0
+"""Seconds that a document lives at least: a server takes nothing shorter."""
+MOST_TTL = 31_536_000.0
+"""Seconds that it may live, where it is to expire at all: a year."""
 
 ParsedFence: TypeAlias = tuple[Path, int]
 """A prefix of one or more exact segments, and a version."""
@@ -83,6 +89,29 @@ def check_put(
             "if_version and if_latest exclude each other: a write carries one condition"
         )
     return _put_request(collection, id, data, if_version, if_latest)
+
+
+def check_put_expiring(
+    namespace: str,
+    collection: str,
+    id: DocumentId,
+    data: Data,
+    ttl: float,
+    if_version: int | None = None,
+) -> PutRequest:
+    """Check the arguments of `put_expiring`."""
+    check_namespace(namespace)
+    if not is_reserved(check_collection(collection)):
+        raise InvalidRequestError(
+            f"documents of {shown(collection)} do not expire: their index keys would "
+            "be left behind; delete them when their time has come"
+        )
+    if type(ttl) not in (int, float) or not LEAST_TTL <= ttl <= MOST_TTL:
+        raise InvalidRequestError(
+            f"ttl must be a number of seconds from {LEAST_TTL:g} to {MOST_TTL:g}: "
+            f"{ttl!r:.40}"
+        )
+    return _put_request(collection, id, data, if_version, None)
 
 
 def _put_request(

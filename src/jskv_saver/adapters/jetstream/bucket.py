@@ -28,6 +28,7 @@ from jskv_saver.errors import (
     BucketNotFoundError,
     InvalidRequestError,
     StoreUnavailableError,
+    UnsuitableBucketError,
 )
 
 __all__ = ["Bucket", "BucketOptions", "Entry", "Put"]
@@ -146,6 +147,7 @@ class Bucket:
         *,
         expected: int | None = None,
         expected_filter: str | None = None,
+        ttl: float | None = None,
     ) -> int:
         """Store a value and return its revision.
 
@@ -155,8 +157,10 @@ class Bucket:
             expected: Store only if this is the newest revision under
                 `expected_filter`, markers included; 0: nothing is there.
             expected_filter: The filter that `expected` is about, the key by default.
+            ttl: Seconds after which the server removes it, 1 at least; None: never.
 
         Raises:
+            UnsuitableBucketError: With `ttl`: entries cannot expire here.
             VersionConflictError: Another revision is the newest; nothing was stored.
             DocumentTooLargeError: Nothing was sent.
             StorageFullError: Nothing was stored.
@@ -164,7 +168,9 @@ class Bucket:
         """
         if self._features is None:
             await self._open_once()
-        return await self._writes.put(Put(key, value, expected, expected_filter))
+        if ttl is not None:
+            self._check_expiry()
+        return await self._writes.put(Put(key, value, expected, expected_filter, ttl))
 
     async def put_many(
         self, writes: Sequence[Put], *, exact: bool = True, relaxed: bool = False
@@ -280,6 +286,17 @@ class Bucket:
     async def close(self) -> None:
         """Close the bucket's own connection, or leave the caller's. Idempotent."""
         await self._requests.close()
+
+    def _check_expiry(self) -> None:
+        assert self._features is not None
+        if not self._features.ttl:
+            raise UnsuitableBucketError(
+                f"bucket {self._name!r} has allow_msg_ttl = False: what must expire "
+                "would stay for ever; nothing was stored, set allow_msg_ttl on its "
+                f"stream KV_{self._name} or name another bucket",
+                bucket=self._name,
+                setting="allow_msg_ttl",
+            )
 
     async def _open_once(self) -> None:
         """Open once for all that wait for it."""

@@ -52,12 +52,14 @@ class Put(NamedTuple):
         expected: Store only if this is the newest revision under `expected_filter`
             (0: nothing is there); None: in any case.
         expected_filter: The filter that `expected` is about; None: the key itself.
+        ttl: Seconds after which the server removes it, 1 at least; None: never.
     """
 
     key: str
     value: bytes
     expected: int | None = None
     expected_filter: str | None = None
+    ttl: float | None = None
 
 
 def checked_key(key: str) -> str:

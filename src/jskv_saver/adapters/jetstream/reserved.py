@@ -34,20 +34,26 @@ class ReservedWrites:
         self._entries = entries
         self._patience = patience
 
-    async def put(self, namespace: str, request: PutRequest) -> Document:
-        """One message."""
+    async def put(
+        self, namespace: str, request: PutRequest, ttl: float | None = None
+    ) -> Document:
+        """One message, which expires after `ttl` seconds."""
         now = datetime.now(UTC)
-        write = _write(namespace, request, now)
+        write = _write(namespace, request, now)._replace(ttl=ttl)
         try:
-            revision = await self._bucket.put(
-                write.key,
-                write.value,
-                expected=write.expected,
-                expected_filter=write.expected_filter,
-            )
+            revision = await self._put(write)
         except VersionConflictError:
             revision = await self._put_again(write)
         return Document(id_of(request.path), request.data, revision, now, now)
+
+    async def _put(self, write: Put) -> int:
+        return await self._bucket.put(
+            write.key,
+            write.value,
+            expected=write.expected,
+            expected_filter=write.expected_filter,
+            ttl=write.ttl,
+        )
 
     async def put_many(
         self, namespace: str, requests: Sequence[PutRequest], *, exact: bool = True
@@ -132,12 +138,7 @@ class ReservedWrites:
                 raise conflict(write.expected, actual)
             # A marker stood in the way and is gone now.
             try:
-                return await self._bucket.put(
-                    write.key,
-                    write.value,
-                    expected=write.expected,
-                    expected_filter=write.expected_filter,
-                )
+                return await self._put(write)
             except VersionConflictError:
                 await attempts.pause()
 

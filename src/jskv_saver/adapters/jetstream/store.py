@@ -45,11 +45,7 @@ from jskv_saver.document.model import (
     Write,
     id_of,
 )
-from jskv_saver.document.names import (
-    check_declarable,
-    check_namespace,
-    is_reserved,
-)
+from jskv_saver.document.names import check_declarable, check_namespace, is_reserved
 from jskv_saver.document.port import Changes
 from jskv_saver.document.query import Query
 from jskv_saver.document.requests import DeleteRequest, PutRequest
@@ -213,6 +209,21 @@ class JetStreamDocumentStore:
         )
         writes = self._reserved if is_reserved(collection) else self._puts
         return await self._portal.arun(writes.put, namespace, request)
+
+    async def put_expiring(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        ttl: float,
+        if_version: int | None = None,
+    ) -> Document:
+        request = requests.check_put_expiring(
+            namespace, collection, id, data, ttl, if_version
+        )
+        return await self._portal.arun(self._reserved.put, namespace, request, ttl)
 
     async def get(self, namespace: str, collection: str, id: DocumentId) -> Document:
         path = requests.check_get(namespace, collection, id)

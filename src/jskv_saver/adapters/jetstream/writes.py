@@ -178,8 +178,10 @@ class Writes:
 
     def _headers(self, put: Put) -> dict[str, str] | None:
         if put.expected is None:
-            return None
+            return None if put.ttl is None else {_TTL: _duration(put.ttl)}
         headers = {_EXPECTED: str(put.expected)}
+        if put.ttl is not None:
+            headers[_TTL] = _duration(put.ttl)
         if put.expected_filter is not None:
             filter = checked_filter(put.expected_filter)
             headers[_EXPECTED_SUBJECT] = self._api.keys + filter
@@ -281,6 +283,11 @@ class Writes:
                     if entry.value == puts[i].value and entry.revision < following:
                         revisions[i] = entry.revision
             following = revisions[i]
+
+
+def _duration(seconds: float) -> str:
+    """A time to live in the server's words (ADR-43), to the millisecond."""
+    return f"{round(seconds * 1000)}ms"
 
 
 def _run(puts: Sequence[Put], start: int) -> int:

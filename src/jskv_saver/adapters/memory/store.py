@@ -10,12 +10,10 @@ from weakref import WeakSet
 
 from jskv_saver.adapters.memory.changes import MemoryChanges
 from jskv_saver.adapters.memory.collection import Collection
+from jskv_saver.adapters.memory.expiry import Expirations
 from jskv_saver.document import paging, requests
 from jskv_saver.document.bound import BoundDocuments
-from jskv_saver.document.declarations import (
-    merge,
-    parse_spec,
-)
+from jskv_saver.document.declarations import merge, parse_spec
 from jskv_saver.document.model import (
     Change,
     CollectionSpec,
@@ -72,6 +70,7 @@ class MemoryDocumentStore:
         self._version = 0
         self._closed = False
         self._followed: WeakSet[MemoryChanges] = WeakSet()
+        self._expirations = Expirations()
         # Held within one operation only, never across an await.
         self._lock = Lock()
 
@@ -141,6 +140,26 @@ class MemoryDocumentStore:
         )
         with self._lock:
             return _copied(self._put(namespace, request))
+
+    async def put_expiring(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        ttl: float,
+        if_version: int | None = None,
+    ) -> Document:
+        self._check_open()
+        request = requests.check_put_expiring(
+            namespace, collection, id, data, ttl, if_version
+        )
+        with self._lock:
+            stored = self._put(namespace, request)
+            document = (namespace, collection, request.path, stored.version)
+            self._expirations.add(document, ttl)
+            return _copied(stored)
 
     async def get(self, namespace: str, collection: str, id: DocumentId) -> Document:
         self._check_open()
@@ -303,7 +322,16 @@ class MemoryDocumentStore:
         if self._closed:
             raise StoreClosedError("the document store was closed")
 
+    def _expire(self) -> None:
+        """Remove what has expired and was not put again since."""
+        for namespace, name, path, version in self._expirations.due():
+            held = self._collections.get((namespace, name))
+            document = held.documents.get(path) if held else None
+            if held and document and document.version == version:
+                held.remove([path])
+
     def _collection(self, namespace: str, name: str) -> Collection:
+        self._expire()
         found = self._collections.get((namespace, name))
         if found is not None:
             return found
