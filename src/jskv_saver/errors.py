@@ -8,6 +8,7 @@
     ├─ VersionConflictError         409
     │  ├─ WriterConflictError       419
     │  └─ LeaseLostError            423
+    ├─ LeaseHeldError               424  retryable
     ├─ DivergentCheckpointError     412
     ├─ DocumentTooLargeError        413
     ├─ IncompatibleDeclarationError 421
@@ -47,6 +48,7 @@ __all__ = [
     "IncompatibleDeclarationError",
     "InvalidRequestError",
     "JskvError",
+    "LeaseHeldError",
     "LeaseLostError",
     "PermissionDeniedError",
     "RemoteFaultError",
@@ -153,10 +155,23 @@ class WriterConflictError(VersionConflictError):
 
 
 class LeaseLostError(VersionConflictError):
-    """The lease that this writer held has passed to another; nothing was written."""
+    """This writer's lease is over, or another one's; nothing was written.
+
+    `holder` is who has it now; None if nobody has.
+    """
 
     code = 423
     fields_ = ("expected", "actual", "holder")
+    holder: str | None
+
+
+class LeaseHeldError(JskvError):
+    """Another one holds the lease of this thread; `holder` is who."""
+
+    code = 424
+    retryable = True
+    fields_ = ("thread", "holder")
+    thread: str | None
     holder: str | None
 
 

@@ -70,12 +70,13 @@ class Nursery:
 
 
 @asynccontextmanager
-async def nursery() -> AsyncIterator[Nursery]:
-    """A nursery for the duration of a test."""
+async def nursery(*modules: str) -> AsyncIterator[Nursery]:
+    """A nursery for the duration of a test, which has imported these modules."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "tests.attacks.nursery",
+        *(modules or ("tests.attacks.victim", "tests.attacks.worker")),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -113,8 +114,8 @@ def _say(**words: int) -> None:
 
 def main() -> None:
     """Fork for each line, and tell who has ended, until there are no more lines."""
-    importlib.import_module("tests.attacks.victim")
-    importlib.import_module("tests.attacks.worker")
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     _say()
     alive: set[int] = set()
     unread = b""

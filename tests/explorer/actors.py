@@ -13,6 +13,7 @@ from tests.checkpoint.saving import at, checkpoint, meta
 from tests.explorer.ledger import (
     ENDED,
     FAILED,
+    Leasing,
     Operation,
     Put,
     PutWrites,
@@ -24,8 +25,12 @@ from tests.explorer.sizes import APART
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.heads import Heads
+from jskv_saver.checkpoint.holding import HOLDER, LEASES, Holding
+from jskv_saver.checkpoint.leases import Lease
+from jskv_saver.errors import LeaseHeldError
 
 TEXT = "l" * APART
+_FOR_EVER = 1e9
 Script = Callable[["Actor"], Awaitable[None]]
 
 
@@ -71,6 +76,8 @@ class Actor:
         self.seen: deque[Any] = deque()
         self._notes = notes
         self._calls = 0
+        self.holding: Holding | None = None
+        self._under = ""
         self._saver: DocumentCheckpointSaver | None = None
         self._stopped = False
 
@@ -196,7 +203,7 @@ class Actor:
             meta(**metadata),
             versions if parent is None else changed,
         )
-        await self._call(Put("", id=id), call)
+        await self._call(Put("", id=id, under=self._under), call)
 
     async def write(
         self, id: str, task: str, *values: Any, special: bool = False
@@ -209,6 +216,34 @@ class Actor:
         }
         call = self.saver.aput_writes(at(id), writes, task)
         await self._call(PutWrites("", id=id, task=task, entries=entries), call)
+
+    async def take(self) -> None:
+        """Take the lease of the thread, or raise; nobody renews it by himself."""
+        leases = self.saver._leases
+        lease = Lease(self.saver._portal, leases, "t", _FOR_EVER, 0)
+        self.holding = lease._holding = leases.holding("t", _FOR_EVER)
+
+        async def take(holding: Holding) -> None:
+            if not await holding.take():
+                raise LeaseHeldError("t")
+
+        await self._call(Leasing("", takes=True), take(self.holding))
+        self._under = f"{self.name}{self._calls}"
+        leases.add(lease)
+
+    async def renew(self) -> None:
+        assert self.holding is not None
+        await self._call(Leasing(""), self.holding.renew())
+
+    async def give_back(self) -> None:
+        assert self.holding is not None
+        await self._call(Leasing(""), self.holding.give_back())
+
+    async def expire(self) -> None:
+        """As the server does: whoever holds the lease holds it no more."""
+        path = ("default", "t", HOLDER)
+        call = self.saver.store.delete("default", LEASES, path)
+        await self._call(Leasing(""), call)
 
     async def prune(self) -> None:
         await self._call(Removal("", kind="prune"), self.saver.aprune(["t"]))

@@ -46,6 +46,8 @@ async def check_state(store: MemoryDocumentStore, ledger: Ledger) -> None:
         require(ids == sorted(set(ids), reverse=True), f"listed as {ids}")
         missing = ledger.required() - set(ids)
         require(not missing, f"acknowledged, not removed and gone: {missing}")
+        late = ledger.late(ids)
+        require(not late, f"put under a lease that somebody else had taken: {late}")
         for row in rows:
             _check_row(row, ledger, versions)
             single = await saver.aget_tuple(row.config)

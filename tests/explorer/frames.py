@@ -78,6 +78,7 @@ def local_of(actor: Actor, task: asyncio.Task[None], drawn: int) -> Local:
     frames = Frames()
     held: list[Any] = [actor.current, drawn]
     held.append(frames.of(actor.memory))
+    held.append(frames.of(actor.holding))
     held.append(frames.of(task))
     versions = frames.versions
     for answer, seen in sorted(actor.unused, key=lambda each: repr(each[0])):

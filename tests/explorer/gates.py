@@ -56,6 +56,19 @@ class GatedStore(MemoryDocumentStore):
         (stored,) = await self.put_many(namespace, [(collection, id, data, condition)])
         return stored
 
+    async def put_expiring(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Any,
+        *,
+        ttl: float,
+        if_version: int | None = None,
+    ) -> Document:
+        """It expires when somebody of the scenario says so."""
+        return await self.put(namespace, collection, id, data, if_version=if_version)
+
     async def put_many(
         self, namespace: str, writes: Iterable[Write], *, exact: bool = True
     ) -> Sequence[Document]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -36,10 +37,12 @@ class Operation:
 class Put(Operation):
     """Attributes:
     stored: Whether its record was stored.
+    under: The call that took the lease under which it is put.
     """
 
     id: str = ""
     stored: bool = False
+    under: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +72,15 @@ class Removal(Operation):
     runs: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Leasing(Operation):
+    """Attributes:
+    takes: Whether, when it has ended, its actor holds the thread alone.
+    """
+
+    takes: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What a checkpoint must be, whenever it is there."""
@@ -90,6 +102,8 @@ class Ledger:
         states: What each checkpoint must be. It follows from the scripts alone, so
             that copies share it.
         operations: The calls by name.
+        holder: The call that took the lease last.
+        found: The checkpoints that were there when it had it.
     """
 
     def __init__(
@@ -99,10 +113,14 @@ class Ledger:
     ) -> None:
         self.states = {} if states is None else states
         self.operations = dict(operations or {})
+        self.holder = ""
+        self.found: frozenset[str] = frozenset()
 
     def copy(self) -> Ledger:
         """Another ledger with the same past."""
-        return Ledger(self.states, self.operations)
+        copied = Ledger(self.states, self.operations)
+        copied.holder, copied.found = self.holder, self.found
+        return copied
 
     def add(self, operation: Operation) -> None:
         self.operations[operation.name] = operation
@@ -147,11 +165,15 @@ class Ledger:
         self.settle(present)
 
     def end(
-        self, name: str, state: str, present: Callable[[], Container[tuple[str, ...]]]
+        self, name: str, state: str, present: Callable[[], AbstractSet[tuple[str, ...]]]
     ) -> None:
         """A call is acknowledged, or fails."""
-        self.add(replace(self.operations[name], state=state))
+        operation = replace(self.operations[name], state=state)
+        self.add(operation)
         if state == ENDED:
+            if isinstance(operation, Leasing) and operation.takes:
+                self.holder = name
+                self.found = frozenset(path[0] for path in present() if len(path) == 1)
             self.settle(present)
 
     def _of(self, kind: type[T]) -> Iterator[T]:
@@ -190,6 +212,16 @@ class Ledger:
     def _is_alone(self, write: PutWrites) -> bool:
         calls = self.writes_of(write.id)
         return sum(each.task == write.task for each in calls) == 1
+
+    def late(self, ids: Iterable[str]) -> set[str]:
+        """Of the checkpoints that are there, those that came too late.
+
+        Who put them held a lease, and another one had taken it by then.
+        """
+        under = {each.id: each.under for each in self.puts}
+        return {
+            id for id in set(ids) - self.found if under.get(id) not in ("", self.holder)
+        }
 
     def required(self) -> set[str]:
         """The checkpoints that must be there."""
@@ -234,6 +266,9 @@ class Ledger:
             theirs: That of the other one.
             purging: Whether the other one purges records or writes.
         """
+        # Which puts came before somebody held the thread alone.
+        if isinstance(mine, Leasing) and isinstance(theirs, Put):
+            return mine.takes and theirs.under != mine.name
         if not mine.begun:
             if isinstance(mine, Removal) or isinstance(theirs, Removal):
                 return True
@@ -243,9 +278,8 @@ class Ledger:
 
     def key(self, versions: Mapping[str, int]) -> object:
         """What of it decides about later checks, where these records are."""
-        return tuple(
-            sorted(_key(e, versions) for e in self.operations.values() if e.begun)
-        )
+        calls = sorted(_key(e, versions) for e in self.operations.values() if e.begun)
+        return self.holder, tuple(sorted(self.found)), tuple(calls)
 
 
 def _key(operation: Operation, versions: Mapping[str, int]) -> tuple[object, ...]:

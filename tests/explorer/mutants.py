@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from jskv_saver.checkpoint import choosing, pruner
 from jskv_saver.checkpoint.heads import Heads
+from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.layout import RECORDS, WRITES, Epoch
 from jskv_saver.checkpoint.openings import Openings
 from jskv_saver.checkpoint.partition import Partition
@@ -245,6 +247,75 @@ def opened_by_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Openings, "open", none)
 
 
+def heads_not_moved(patch: pytest.MonkeyPatch) -> None:
+    """Who takes a lease over leaves the heads as they are."""
+
+    async def nothing(*_: Any) -> None:
+        return None
+
+    patch.setattr(Holding, "_move_heads", nothing)
+
+
+def no_guard(patch: pytest.MonkeyPatch) -> None:
+    """Nothing tells the next holder that the last one may wake up."""
+
+    async def taken(*_: Any) -> bool:
+        return True
+
+    patch.setattr(Holding, "_put_guard", taken)
+
+
+def guard_gone_too_soon(patch: pytest.MonkeyPatch) -> None:
+    """A put without an answer may arrive, but the guard is removed."""
+
+    @contextmanager
+    def putting(self: Holding) -> Iterator[None]:
+        yield
+
+    patch.setattr(Holding, "putting", putting)
+
+
+def lease_looked_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A head that was read later is as good as the first one."""
+    covers = Holding.covers
+
+    async def once(self: Holding, scope: Any, fence: int) -> None:
+        if scope in self._covered:
+            self._covered[scope] = fence
+        await covers(self, scope, fence)
+
+    patch.setattr(Holding, "covers", once)
+
+
+def lease_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Who has taken it trusts that he still has it when he reads his first head."""
+
+    async def trusting(self: Holding, scope: Any, fence: int) -> None:
+        self._cover(scope, fence)
+
+    patch.setattr(Holding, "covers", trusting)
+
+
+def lease_looked_at_before_the_head(patch: pytest.MonkeyPatch) -> None:
+    """What is read after the look may be the head of the next holder."""
+    put = Writer._put
+
+    async def look_first(self: Writer, draft: Any, serde: Any, holding: Any) -> bool:
+        if holding:
+            await holding.check()
+            # All heads that are met in this attempt pass for looked at.
+            with pytest.MonkeyPatch.context() as inner:
+                inner.setattr(holding, "covers", _looked_at)
+                return await put(self, draft, serde, holding)
+        return await put(self, draft, serde, holding)
+
+    patch.setattr(Writer, "_put", look_first)
+
+
+async def _looked_at(scope: Any, fence: int) -> None:
+    return None
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     "record before its parts": (record_before_its_parts, "two-prune"),
     "put without a fence": (put_without_a_fence, "two-prune"),
@@ -263,4 +334,10 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
     "writes purged at any age": (writes_purged_at_any_age, "again-runs"),
     "large writes not looked after": (large_writes_not_looked_after, "writes-delete"),
     "opened by nothing": (opened_by_nothing, "first-delete"),
+    "heads not moved": (heads_not_moved, "lease-over"),
+    "no guard": (no_guard, "lease-over"),
+    "guard gone too soon": (guard_gone_too_soon, "lease-lost"),
+    "lease looked at once": (lease_looked_at_once, "lease-look"),
+    "lease not looked at": (lease_not_looked_at, "lease-first"),
+    "lease looked at before the head": (lease_looked_at_before_the_head, "lease-over"),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.explorer.contents import digest
 from tests.explorer.frames import Local
-from tests.explorer.ledger import Ledger, Put, PutWrites
+from tests.explorer.ledger import Leasing, Ledger, Put, PutWrites
 from tests.explorer.messages import Message
 from tests.explorer.stored import Shelf
 from tests.explorer.versions import Stamps
@@ -68,6 +68,11 @@ class Play:
         at = int(number) if number else 0
         return choice[0], at, self.messages(choice[0])[at]
 
+    def _takes(self, name: str) -> bool:
+        current = None if name == LATE else self.current(name)
+        operation = self.ledger.operations.get(current) if current else None
+        return isinstance(operation, Leasing) and operation.takes
+
     def independent(self, one: str, other: str) -> bool:
         """Whether the order of two choices makes no difference."""
         (mine, _, first), (theirs, _, second) = self.message(one), self.message(other)
@@ -84,6 +89,9 @@ class Play:
                     mine_now, theirs_now, _purges(second)
                 ) or self.ledger.depends(theirs_now, mine_now, _purges(first)):
                     return False
+        elif any(self._takes(name) for name in (mine, theirs)):
+            # What arrives late may arrive before it is taken, or after.
+            return False
         return first.commutes(second)
 
 

@@ -18,6 +18,7 @@ from tests.explorer.messages import Message
 from tests.explorer.plays import LATE, LOST
 from tests.explorer.table import Nonces, Scenario
 
+import jskv_saver.checkpoint.holding as holding_module
 import jskv_saver.checkpoint.writes as writes_module
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.document.names import RESERVED_COLLECTIONS
@@ -64,6 +65,7 @@ class Replay:
         """
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writes_module, "secrets", self._nonces)
+            patch.setattr(holding_module, "secrets", self._nonces)
             await self._prepare()
             tasks = []
             for name, actor in self._actors.items():

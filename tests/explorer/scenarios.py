@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from tests.explorer.actors import Actor, Script
+from tests.explorer.leasing import LEASING, TINY_LEASE
 from tests.explorer.sizes import LARGE
 from tests.explorer.table import Scenario
 
@@ -276,6 +277,7 @@ ALL = [
         options={"on_conflict": "raise"},
         may_raise=(WriterConflictError,),
     ),
+    *LEASING,
 ]
 SCENARIOS = {each.name: each for each in ALL}
 PAIRS = {
@@ -316,5 +318,6 @@ TINY = {
         scenario(
             "tiny-lost", pair, {"A": small_put, "P": delete}, losses=1, may_raise=LOST
         ),
+        TINY_LEASE,
     )
 }

@@ -17,6 +17,7 @@ from tests.explorer.sizes import DOCUMENT
 from tests.explorer.stored import present, record_versions, stamp
 from tests.explorer.versions import Stamps
 
+import jskv_saver.checkpoint.holding as holding_module
 import jskv_saver.checkpoint.writes as writes_module
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
 
@@ -73,6 +74,7 @@ class Table:
         self.count = 0
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(writes_module, "secrets", self.nonces)
+        self._patch.setattr(holding_module, "secrets", self.nonces)
         actor = Actor("0", self)
         gated = GatedStore(self.store, self._at_once(actor))
         saver = DocumentCheckpointSaver(gated, **scenario.options)

@@ -6,12 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from zlib import crc32
 
+from jskv_saver.checkpoint.holding import LEASES
 from jskv_saver.checkpoint.layout import EPOCH, RECORDS, WRITES
 from jskv_saver.document.model import Path
 
 FIRST_VERSION = 1 << 40
 """Versions begin here in a game, so that no other number is one."""
-_OTHER, _RECORD, _EPOCH, _WRITE = range(4)
+_OTHER, _RECORD, _EPOCH, _WRITE, _LEASE = range(5)
 _GROUPS = 10
 """Bits of a version that say what it is of."""
 Label = tuple[int, ...]
@@ -33,14 +34,16 @@ class Stamps:
         return FIRST_VERSION + ((count << _GROUPS | self._group(collection, path)) << 1)
 
     def _group(self, collection: str, path: Path) -> int:
-        if collection not in (RECORDS, WRITES):
+        if collection not in (RECORDS, WRITES, LEASES):
             return 0
         group = self._groups.setdefault((collection, path), len(self._kinds))
         if group == len(self._kinds):
             assert group < 1 << _GROUPS
             kind = _WRITE if collection == WRITES else _RECORD
             kind = _EPOCH if kind == _RECORD and path[-1] == EPOCH else kind
-            self._kinds.append((kind, path[3], crc32(repr(path).encode())))
+            kind = _LEASE if collection == LEASES else kind
+            id = "" if kind == _LEASE else path[3]
+            self._kinds.append((kind, id, crc32(repr(path).encode())))
         return group
 
     def labels(self, versions: Iterable[int]) -> list[Label]:
@@ -48,8 +51,9 @@ class Stamps:
 
         A record keeps its place among all records, for it is fenced on the last one.
         Writes are held to versions of the same document, to epochs, and to their
-        checkpoint's record, whose second life may be younger than they. Of anything
-        else only matters which epochs are younger.
+        checkpoint's record, whose second life may be younger than they; a lease's
+        documents only to versions of the same document. Of anything else only matters
+        which epochs are younger.
         """
         versions = list(versions)
         records: list[int] = []
@@ -63,7 +67,7 @@ class Stamps:
             kind, id, _ = kinds[group]
             if kind == _OTHER:
                 continue
-            if kind == _WRITE:
+            if kind in (_WRITE, _LEASE):
                 same.setdefault(group, []).append(version)
                 continue
             records.append(version)
@@ -80,6 +84,8 @@ class Stamps:
             kind, id, name = kinds[group]
             if kind == _OTHER:
                 label: Label = (bisect_left(epochs, version), each & 1)
+            elif kind == _LEASE:
+                label = (bisect_left(same[group], version), each & 1, name)
             elif kind == _WRITE:
                 label = (
                     bisect_left(epochs, version),

@@ -41,7 +41,7 @@ async def _fill(saver: JetStreamSaver, thread: str) -> None:
     await saver.aadmit(at(thread=thread), "a request")
     await saver.apin(thread)
     # What a lease leaves whose holder has died.
-    await saver.store.put("default", "ls", ("default", thread, "lease"), {"by": "x"})
+    await saver.store.put("default", "ls", ("default", thread, "guard"), {"t": "x"})
 
 
 async def test_nothing_of_a_deleted_thread_is_left_in_the_bucket(

@@ -13,9 +13,11 @@ from tests.removal.test_prune import moment
 
 from jskv_saver import DocumentCheckpointSaver, PruneReport, Retention
 from jskv_saver.checkpoint.expiry import Expirer
+from jskv_saver.checkpoint.holding import HOLDER, LEASES
 from jskv_saver.errors import (
     DocumentNotFoundError,
     InvalidRequestError,
+    LeaseLostError,
 )
 
 COLLECTIONS = ("cp", "wr", "bl", "th", "rn", "ls", "ad", "pn")
@@ -194,7 +196,8 @@ async def _pin(saver: DocumentCheckpointSaver) -> None:
 
 
 async def _lease(saver: DocumentCheckpointSaver) -> None:
-    await saver.store.put("default", "ls", ("default", "t", "lease"), {"by": "me"})
+    # Given back when the saver is closed.
+    await saver.lease("t").__aenter__()
 
 
 USES = [_put, _put_child, _put_first, _write, _write_child, _admit, _pin, _lease]
@@ -224,6 +227,22 @@ async def test_a_thread_that_is_used_while_it_is_to_expire_stays_whole(
     assert {id: after[id] for id in before} == before
     if use is _put:
         assert await values(other) == {"text": "3" + TEXT}
+
+
+async def test_the_guard_of_a_dead_holder_keeps_no_thread(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
+) -> None:
+    await fill(saver)
+    lease = await saver.lease("t").__aenter__()
+    # As if it had died, and its time was over.
+    await other.store.delete("default", LEASES, ("default", "t", HOLDER))
+    report = await other.aenforce_retention(Retention(idle=ANY_AGE))
+    assert report.erased == ("t",)
+    assert list(await other.store.ids("default", LEASES)) == []
+    with pytest.raises(LeaseLostError):
+        await put(saver, "9")
+    with pytest.raises(LeaseLostError):
+        await lease.__aexit__(None, None, None)
 
 
 @pytest.mark.parametrize("use", [_put_child, _put_first], ids=lambda u: u.__name__)

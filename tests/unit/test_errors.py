@@ -6,7 +6,12 @@ import re
 import pytest
 
 from jskv_saver import errors
-from jskv_saver.errors import JskvError, StoreUnavailableError, VersionConflictError
+from jskv_saver.errors import (
+    JskvError,
+    LeaseHeldError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 
 CLASSES: list[type[JskvError]] = [getattr(errors, name) for name in errors.__all__]
 CONCRETE = [cls for cls in CLASSES if cls is not JskvError]
@@ -62,7 +67,8 @@ def test_the_docstring_names_the_other_bases_and_what_is_retryable() -> None:
 
 
 def test_only_what_wrote_nothing_is_retryable() -> None:
-    assert [cls for cls in CLASSES if cls.retryable] == [StoreUnavailableError]
+    retryable = {cls for cls in CLASSES if cls.retryable}
+    assert retryable == {LeaseHeldError, StoreUnavailableError}
 
 
 @each

@@ -39,7 +39,8 @@ class BlockingMethods(Upkeep):
     ) -> RunnableConfig:
         """As `aput`, blocking."""
         draft = self._draft(config, checkpoint, metadata, new_versions)
-        self._portal.run(self._writer.put, draft, self.serde)
+        holding = self._leases.current(draft.scope.thread)
+        self._portal.run(self._writer.put, draft, self.serde, holding)
         return config_of(draft.scope.thread, draft.scope.ns, draft.id)
 
     def put_writes(

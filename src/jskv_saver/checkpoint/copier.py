@@ -6,6 +6,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.drafts import Draft
+from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.layout import Scope
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.reader import Reader
@@ -21,6 +22,7 @@ async def copy_thread(
     serde: SerializerProtocol,
     source: str,
     target: str,
+    holding: Holding | None = None,
 ) -> None:
     """Copy all checkpoints and writes; parents first. Idempotent."""
     if source == target:
@@ -34,8 +36,8 @@ async def copy_thread(
         for loaded in await reader.read_contents(records, writes):
             scope = Scope(loaded.scope.agent, target, loaded.scope.ns)
             for task, of_task in _by_task(loaded).items():
-                await writer.put_writes(scope, loaded.record.id, task, of_task)
-            await writer.put(_draft(loaded, scope), serde)
+                await writer.put_writes(scope, loaded.record.id, task, of_task, holding)
+            await writer.put(_draft(loaded, scope), serde, holding)
 
 
 def _by_task(loaded: Loaded) -> dict[str, list[PendingWrite]]:

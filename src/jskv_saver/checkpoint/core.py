@@ -38,9 +38,11 @@ from jskv_saver.checkpoint.drafts import Draft, draft_of
 from jskv_saver.checkpoint.encryption import Encryption
 from jskv_saver.checkpoint.following import Follower
 from jskv_saver.checkpoint.history import ChannelHistory, channel_histories
+from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.layout import (
     Scope,
 )
+from jskv_saver.checkpoint.leases import Lease, Leases, lease_of
 from jskv_saver.checkpoint.listing import Listing
 from jskv_saver.checkpoint.matching import matches
 from jskv_saver.checkpoint.partition import Partition
@@ -127,6 +129,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         self._keeper = Keeper(self._partition)
         self._admissions = Admissions(self._partition)
         self._followers: WeakSet[Follower] = WeakSet()
+        self._leases = Leases(self._partition)
 
     def __copy__(self) -> Self:
         copied = object.__new__(type(self))
@@ -224,9 +227,34 @@ class SaverCore(BaseCheckpointSaver[Any]):
         if self._close_store and isinstance(portal, Portal):
             portal.close()
 
+    def lease(self, thread_id: str, *, ttl: float = 30.0, wait: float = 60.0) -> Lease:
+        """One holder for a thread, in a block: `async with saver.lease(…)`, or `with`.
+
+        Whoever takes the lease waits for him who has it. It is renewed while the block
+        lasts, and expires when its process dies; only the server's clock counts. What
+        is put to the thread in the block is refused once another one has taken it.
+        Who takes no lease is not kept out.
+
+        Args:
+            thread_id: The thread.
+            ttl: Seconds that it lasts without a renewal, 1 at least.
+            wait: Seconds to wait for another holder at most; 0: not at all.
+
+        Returns:
+            What is to be entered, once. Nothing is sent before.
+
+        Raises:
+            InvalidRequestError: An argument is none, or nothing expires in this store.
+            LeaseHeldError: On entering: another one holds it.
+            LeaseLostError: On leaving: it was lost in the block.
+        """
+        thread = parse_thread_id(thread_id)
+        return lease_of(self._portal, self._leases, thread, ttl, wait)
+
     async def _release(self) -> None:
         for follower in list(self._followers):
             await follower.close()
+        await self._leases.close()
         if self._close_store:
             # A store on the same portal must leave that to us: we still run on it.
             await getattr(self.store, "release", self.store.close)()
@@ -257,7 +285,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         writes: Sequence[tuple[str, Any]],
         task_id: str,
         task_path: str,
-    ) -> tuple[Scope, str, str, list[PendingWrite]]:
+    ) -> tuple[Scope, str, str, list[PendingWrite], Holding | None]:
         ref = parse_ref(config)
         if ref.id is None:
             raise InvalidRequestError(
@@ -267,7 +295,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
         scope = Scope(self.agent_id, ref.thread, ref.namespace)
         task_id = parse_text("task_id", task_id)
         new = serialise_writes(writes, task_id, task_path, self.serde)
-        return scope, ref.id, task_id, new
+        return scope, ref.id, task_id, new, self._leases.current(scope.thread)
 
     async def _read(self, config: RunnableConfig) -> Loaded | None:
         ref = parse_ref(config)
@@ -311,12 +339,14 @@ class SaverCore(BaseCheckpointSaver[Any]):
         )
 
     async def _copy(self, source: str, target: str) -> None:
+        thread = parse_thread_id(target)
         await copy_thread(
             self._partition,
             self._writer,
             self.serde,
             parse_thread_id(source),
-            parse_thread_id(target),
+            thread,
+            self._leases.current(thread),
         )
 
     async def _history(

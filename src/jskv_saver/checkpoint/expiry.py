@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import Final
 
 from jskv_saver.checkpoint.admissions import ADMISSIONS
+from jskv_saver.checkpoint.holding import GUARD, HOLDER, LEASES
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     RECORDS,
@@ -36,11 +37,10 @@ from jskv_saver.checkpoint.layout import (
 )
 from jskv_saver.checkpoint.pins import PINS
 from jskv_saver.checkpoint.pruner import Pruner
-from jskv_saver.document.model import Document
+from jskv_saver.document.model import Document, path_of
 from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import VersionConflictError
 
-LEASES: Final = "ls"
 _BUSY: Final = (WRITES, ADMISSIONS)
 """Collections in which something new says that the thread is in use."""
 
@@ -139,7 +139,8 @@ class Expirer(Pruner):
             await self._withdraw(survey, epochs)
             return False
         bound = min(epochs.values())
-        # Not the leases: whoever gets one now begins a new life.
+        # Not the holder: whoever gets the lease now begins a new life. A guard has
+        # nothing to guard any more, for all heads have moved.
         await self._store.delete(
             self._namespace,
             [name for name in RESERVED_COLLECTIONS if name != LEASES],
@@ -147,6 +148,8 @@ class Expirer(Pruner):
             subtree=True,
             below=bound,
         )
+        guard = (*self._prefix(thread), GUARD)
+        await self._store.delete(self._namespace, LEASES, guard, below=bound)
         for scope, epoch in epochs.items():
             await self._forget(scope, epoch)
         self._partition.heads.forget_thread(*self._prefix(thread))
@@ -179,13 +182,14 @@ class Expirer(Pruner):
         }
 
     async def _is_held(self, thread: str) -> bool:
-        found = await asyncio.gather(
+        leases, pins = await asyncio.gather(
             *(
                 self._store.ids(self._namespace, name, within=self._prefix(thread))
                 for name in (LEASES, PINS)
             )
         )
-        return any(found)
+        # The guard of a holder who died stays; the thread may go.
+        return bool(pins) or any(path_of(id)[-1] == HOLDER for id in leases)
 
     async def _is_used(self, thread: str, survey: Survey) -> bool:
         """Whether anything came since the survey that no fence has noticed."""

@@ -6,6 +6,7 @@ as anybody else wrote, pruned or deleted, and then it is forgotten.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -101,3 +102,14 @@ class Heads:
     def head_when_met(self, scope: Scope, id: str) -> str | None:
         """The head when `id` was read or written; None if that is not remembered."""
         return self._seen.get((scope, id))
+
+
+def with_name(names: list[str] | None, id: str) -> list[str] | None:
+    """The names with one more, in the same list: they may be thousands."""
+    if names is not None and (not names or id > names[-1]):
+        names.append(id)
+    elif names is not None:
+        at = bisect_left(names, id)
+        if names[at] != id:
+            names.insert(at, id)
+    return names

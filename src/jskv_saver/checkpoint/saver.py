@@ -79,7 +79,8 @@ class DocumentCheckpointSaver(BlockingMethods, AdmittingMethods):
             UnknownOutcomeError: The answer was lost, and it is not there (yet).
         """
         draft = self._draft(config, checkpoint, metadata, new_versions)
-        await self._portal.arun(self._writer.put, draft, self.serde)
+        holding = self._leases.current(draft.scope.thread)
+        await self._portal.arun(self._writer.put, draft, self.serde, holding)
         return config_of(draft.scope.thread, draft.scope.ns, draft.id)
 
     async def aput_writes(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Literal
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from jskv_saver.checkpoint.conflicts import alike, writer_conflict
 from jskv_saver.checkpoint.drafts import INLINE, Base, Draft, lay_out, value_bytes
-from jskv_saver.checkpoint.heads import Head
+from jskv_saver.checkpoint.heads import Head, with_name
+from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.layout import (
     PARTS,
     RECORDS,
@@ -41,10 +43,10 @@ from jskv_saver.errors import (
     DivergentCheckpointError,
     DocumentNotFoundError,
     DocumentTooLargeError,
+    LeaseLostError,
     StoreUnavailableError,
     UnknownOutcomeError,
     VersionConflictError,
-    WriterConflictError,
 )
 
 ConflictPolicy = Literal["fork", "raise"]
@@ -84,17 +86,25 @@ class Writer:
 
     # -- checkpoints -----------------------------------------------------------------
 
-    async def put(self, draft: Draft, serde: SerializerProtocol) -> None:
+    async def put(
+        self, draft: Draft, serde: SerializerProtocol, holding: Holding | None = None
+    ) -> None:
         """Store a checkpoint, whole or not at all.
 
+        Args:
+            draft: The checkpoint.
+            serde: Compares it, where one is stored under its id.
+            holding: The lease under which it is put.
+
         Raises:
+            LeaseLostError: The lease is lost.
             DivergentCheckpointError: Other content is stored under its id.
             WriterConflictError: With the policy `raise`, if the head was moved.
             UnknownOutcomeError: The answer was lost and the checkpoint is not there.
         """
         try:
             async with self._turns.take(draft.scope):
-                await persist(lambda: self._put(draft, serde))
+                await persist(lambda: self._put(draft, serde, holding))
         except UnknownOutcomeError as lost:
             self._heads.forget(draft.scope)
             # Never repeated: if it is there, it was stored; if not, it may still be.
@@ -105,10 +115,14 @@ class Writer:
             if not stored:
                 raise
 
-    async def _put(self, draft: Draft, serde: SerializerProtocol) -> bool:
+    async def _put(
+        self, draft: Draft, serde: SerializerProtocol, holding: Holding | None
+    ) -> bool:
         scope, heads = draft.scope, self._heads
         remembered = heads.get(scope)
         head = remembered or await self._partition.read_head(scope)
+        if holding and head.fence:
+            await holding.covers(scope, head.fence)
         if head.known and draft.id <= head.known[0]:
             # Not above the greatest: it may be there already.
             if await self._is_stored(draft, serde):
@@ -118,10 +132,12 @@ class Writer:
             # What is remembered may be older than the reading of the parent.
             if remembered:
                 return False
-            raise _writer_conflict(head, draft)
+            raise writer_conflict(head, draft)
         try:
             base = await self._base(head, draft)
-            head = await self._store_checkpoint(head, base, draft)
+            head = await self._store_checkpoint(head, base, draft, holding)
+        except LeaseLostError:
+            raise
         except VersionConflictError:
             heads.forget(scope)
             return False
@@ -189,19 +205,22 @@ class Writer:
         return Base(record, values)
 
     async def _store_checkpoint(
-        self, head: Head, base: Base | None, draft: Draft
+        self, head: Head, base: Base | None, draft: Draft, holding: Holding | None
     ) -> Head:
         scope = draft.scope
         naming = self._partition.naming(scope)
         new, parts = lay_out(draft, base, head.known, self.part_size, naming)
         fence = head.fence
         writes: list[Write] = []
-        guess = None if fence else self._openings.foreseen(parts)
+        # Under a lease what is opened has to be looked at: see `Holding`.
+        guess = None if fence or holding else self._openings.foreseen(parts)
         if guess:
             fence = guess
             writes.append(self._openings.write(scope))
         elif not fence:
             fence = await self._openings.open(scope)
+            if holding:
+                await holding.covers(scope, fence)
         if not head.known:
             writes.append((THREADS, scope.prefix, {}, None))
         runs = head.runs
@@ -215,7 +234,10 @@ class Writer:
         whole, guard = encode_record(new.record), (scope.prefix, fence)
         writes.append((RECORDS, scope.record(draft.id), whole, guard))
         try:
-            stored = await self._store.put_many(self._namespace, writes, exact=False)
+            with holding.putting() if holding else nullcontext():
+                stored = await self._store.put_many(
+                    self._namespace, writes, exact=False
+                )
         except VersionConflictError:
             if guess:
                 self._openings.was(right=False)
@@ -223,8 +245,10 @@ class Writer:
         if guess:
             self._openings.was(right=True)
         record = new.record._replace(version=stored[-1].version)
+        if holding:
+            holding.wrote(scope, record.version)
         known = greatest(head.known, record.id)
-        names = _with(head.names if head.fence else [], record.id)
+        names = with_name(head.names if head.fence else [], record.id)
         return Head(record.version, known, new._replace(record=record), runs, names)
 
     async def _is_stored(self, draft: Draft, serde: SerializerProtocol) -> bool:
@@ -262,7 +286,7 @@ class Writer:
             record.parent == draft.parent
             and record.versions == draft.versions
             and stored.keys() == draft.values.keys()
-            and all(_alike(old, new, serde) for old, new in pairs)
+            and all(alike(old, new, serde) for old, new in pairs)
         ):
             return True
         raise DivergentCheckpointError(
@@ -275,15 +299,23 @@ class Writer:
     # -- pending writes --------------------------------------------------------------
 
     async def put_writes(
-        self, scope: Scope, id: str, task: str, new: list[PendingWrite]
+        self,
+        scope: Scope,
+        id: str,
+        task: str,
+        new: list[PendingWrite],
+        holding: Holding | None = None,
     ) -> None:
         """Store the writes of one call of a task, all or none.
 
         Raises:
+            LeaseLostError: The lease is lost.
             UnknownOutcomeError: The answer was lost; the call may be repeated.
         """
         if not new:
             return
+        if holding:
+            await holding.confirm()
         stored: list[PendingWrite] = []
         version = 0
 
@@ -360,34 +392,3 @@ class Writer:
             return document.version, []
         by_name = {part.id[-1]: part for part in parts.values()}
         return document.version, decode_writes(document, by_name)
-
-
-def _with(names: list[str] | None, id: str) -> list[str] | None:
-    """The names with one more, in the same list: they may be thousands."""
-    if names is not None and (not names or id > names[-1]):
-        names.append(id)
-    elif names is not None:
-        at = bisect_left(names, id)
-        if names[at] != id:
-            names.insert(at, id)
-    return names
-
-
-def _writer_conflict(head: Head, draft: Draft) -> WriterConflictError:
-    current = head.known[0] if head.known else None
-    return WriterConflictError(
-        f"checkpoint {draft.id!r} of thread {draft.scope.thread!r} continues "
-        f"{draft.parent!r}, but another run has moved the head to {current!r}; "
-        "read the thread again and decide, or use on_conflict='fork'",
-        mine=draft.id,
-        theirs=current,
-    )
-
-
-def _alike(old: Typed, new: Typed, serde: SerializerProtocol) -> bool:
-    if old == new:
-        return True
-    left, right = serde.loads_typed(old), serde.loads_typed(new)
-    # Encrypted bytes always differ, and a nan is not equal to itself.
-    inner = getattr(serde, "serde", serde)
-    return bool(inner.dumps_typed(left) == inner.dumps_typed(right) or left == right)
