@@ -13,6 +13,7 @@ from jskv_saver.cli import (
     archives,
     demo,
     diffing,
+    drill,
     migrate,
     permissions,
     planning,
@@ -42,6 +43,7 @@ app.command("serve")(serve.serve)
 app.command("migrate")(migrate.migrate)
 app.command("permissions")(permissions.permissions)
 app.command("demo")(demo.demo)
+app.command("drill")(drill.drill)
 
 
 @app.command("version")

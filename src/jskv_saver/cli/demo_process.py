@@ -75,7 +75,7 @@ async def worker(
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=home,
-            env=_environment(home),
+            env=environment(home),
             # The Ctrl-C of a terminal is for the parent, which then ends this one.
             start_new_session=True,
         )
@@ -90,7 +90,8 @@ async def worker(
         process.stdin.close()
 
 
-def _environment(home: Path) -> dict[str, str]:
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a process that finds this package, and no server by itself."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("NATS")
     }

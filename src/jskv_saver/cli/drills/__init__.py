@@ -1,0 +1,1 @@
+"""What may go wrong in production, done on purpose, with real processes."""
