@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver._portal import Portal, running_loop
+from jskv_saver.checkpoint.abilities import sealed_store
 from jskv_saver.checkpoint.admissions import Admissions
 from jskv_saver.checkpoint.config import (
     parse_before,
@@ -49,7 +50,6 @@ from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.retention import Keeper
-from jskv_saver.checkpoint.sealing import sealed_store
 from jskv_saver.checkpoint.tuples import tuple_of
 from jskv_saver.checkpoint.values import Typed
 from jskv_saver.checkpoint.versions import GraphVersion, graph_version_of

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import ormsgpack
 
-from jskv_saver.checkpoint.capabilities import telling
 from jskv_saver.checkpoint.encryption import Encryption, encoded, owner_of
 from jskv_saver.checkpoint.envelope import (
     OVERHEAD,
@@ -20,7 +17,6 @@ from jskv_saver.checkpoint.envelope import (
 )
 from jskv_saver.checkpoint.layout import key_of
 from jskv_saver.document.model import (
-    Change,
     CollectionSpec,
     Data,
     Document,
@@ -36,15 +32,13 @@ from jskv_saver.document.model import (
     Write,
     path_of,
 )
-from jskv_saver.document.port import Changes, DocumentStore, ForeseesVersions
+from jskv_saver.document.port import DocumentStore
 from jskv_saver.document.values import check_data
 from jskv_saver.errors import (
     CorruptDocumentError,
     EncryptionError,
     InvalidRequestError,
 )
-
-_log: Final = logging.getLogger(__name__)
 
 _TIMES: Final = ormsgpack.OPT_DATETIME_AS_TIMESTAMP_EXT
 
@@ -235,20 +229,6 @@ class SealedStore:
         ):
             yield self.opened(namespace, collection, found)
 
-    def changes(
-        self,
-        namespace: str | None,
-        reads: Reads,
-        *,
-        removals: Sequence[Pattern] = (),
-        after: int | None = None,
-    ) -> Changes:
-        """As of the store, decrypted; if it tells them."""
-        changes = telling(self._store).changes(
-            namespace, reads, removals=removals, after=after
-        )
-        return _OpenedChanges(changes, self)
-
     async def close(self) -> None:
         """As of the store."""
         await self._store.close()
@@ -298,66 +278,6 @@ class SealedStore:
                 f"what {key!r} holds, decrypted, is no document", key=key
             ) from exc
         return _with(stored, data)
-
-
-class _OpenedChanges:
-    """Changes of documents, decrypted."""
-
-    def __init__(self, changes: Changes, store: SealedStore) -> None:
-        self._changes = changes
-        self._store = store
-
-    async def open(self) -> None:
-        """As of the store."""
-        await self._changes.open()
-
-    async def next(self) -> Change:
-        """As of the store; what is damaged is left out."""
-        while True:
-            change = await self._changes.next()
-            if change.document is None:
-                return change
-            try:
-                document = self._store.opened(
-                    change.namespace, change.collection, change.document
-                )
-            except CorruptDocumentError as exc:
-                _log.warning("left out of the changes: %s", exc)
-                continue
-            return replace(change, document=document)
-
-    async def close(self) -> None:
-        """As of the store."""
-        await self._changes.close()
-
-
-class _Foreseeing(SealedStore):
-    """The same over a store that guesses at its next version."""
-
-    def __init__(
-        self, store: DocumentStore, foreseeing: ForeseesVersions, encryption: Encryption
-    ) -> None:
-        super().__init__(store, encryption)
-        self._foreseeing = foreseeing
-
-    @property
-    def next_version(self) -> int | None:
-        """As of the store."""
-        return self._foreseeing.next_version
-
-
-def sealed_store(store: DocumentStore, encryption: Encryption | None) -> DocumentStore:
-    """A store that encrypts, with the abilities of the one below; None: that one."""
-    if encryption is None:
-        return store
-    if not isinstance(encryption, Encryption):
-        raise InvalidRequestError(
-            "encryption must be an Encryption, e.g. Encryption.from_env(), not a "
-            f"{type(encryption).__name__}"
-        )
-    if isinstance(store, ForeseesVersions):
-        return _Foreseeing(store, store, encryption)
-    return SealedStore(store, encryption)
 
 
 def _with(stored: Document, data: dict[str, Any]) -> Document:
