@@ -13,6 +13,7 @@ from tests.patience import PATIENCE
 
 from jskv_saver import Encryption, Retention
 from jskv_saver.checkpoint.writes import SPILL
+from jskv_saver.errors import LeaseHeldError
 
 
 async def _grow(saver: Any, thread: str, count: int = 5) -> dict[str, Any]:
@@ -144,6 +145,24 @@ async def test_a_thread_is_watched(open_saver: OpenSaver) -> None:
             found = [await anext(events), await anext(events)]
         assert [event.kind for event in found] == ["checkpoint", "writes"]
         assert (found[0].metadata or {}).get("about") == "secret"
+
+
+async def test_a_lease_is_held_and_seen_by_others(open_saver: OpenSaver) -> None:
+    async with open_saver() as saver, open_saver() as other:
+        await put(saver, "1", {"x": 1})
+        async with saver.lease("t", ttl=30):
+            await put(saver, "2", {"x": 2}, parent="1")
+            with pytest.raises(LeaseHeldError):
+                async with other.lease("t", ttl=30, wait=0):
+                    pass
+        async with other.lease("t", ttl=30, wait=0):
+            assert await values(other) == {"x": 2}
+        assert {
+            name
+            for (kind, _), data in (await documents(saver.store)).items()
+            for name in data
+            if kind == "ls"
+        } <= {"sealed"}
 
 
 @pytest.mark.parametrize("first", ["prune", "repair"])

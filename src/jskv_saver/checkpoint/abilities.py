@@ -10,13 +10,22 @@ from typing import Any, Final
 
 from jskv_saver.checkpoint.encryption import Encryption
 from jskv_saver.checkpoint.sealing import SealedStore
-from jskv_saver.document.model import Change, Pattern, Reads
+from jskv_saver.document.model import (
+    Change,
+    Data,
+    Document,
+    DocumentId,
+    Pattern,
+    Reads,
+)
 from jskv_saver.document.port import (
     Changes,
     DocumentStore,
+    ExpiresDocuments,
     ForeseesVersions,
     OffersChanges,
 )
+from jskv_saver.document.values import check_data
 from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
 
 _log = logging.getLogger(__name__)
@@ -69,6 +78,34 @@ class _Telling(SealedStore):
         return _OpenedChanges(self, changes)
 
 
+class _Expiring(SealedStore):
+    """Has documents that expire."""
+
+    _store: Any
+
+    async def put_expiring(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        ttl: float,
+        if_version: int | None = None,
+    ) -> Document:
+        """As of the store, encrypted."""
+        data = check_data(data)
+        stored: Document = await self._store.put_expiring(
+            namespace,
+            collection,
+            id,
+            self.sealed(namespace, collection, id, data),
+            ttl=ttl,
+            if_version=if_version,
+        )
+        return replace(stored, data=data)
+
+
 class _OpenedChanges:
     """Changes of an encrypted store; what is damaged is left out."""
 
@@ -102,6 +139,7 @@ class _OpenedChanges:
 
 
 _ABILITIES: Final[dict[type, type]] = {
+    ExpiresDocuments: _Expiring,
     ForeseesVersions: _Foreseeing,
     OffersChanges: _Telling,
 }
