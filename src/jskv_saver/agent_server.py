@@ -24,6 +24,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from nats.aio.client import RawCredentials
 
 from jskv_saver._nats.settings import resolve
+from jskv_saver.checkpoint.encryption import Encryption
+from jskv_saver.checkpoint.envelope import VARIABLE as _KEYS
 from jskv_saver.connect import JetStreamSaver
 from jskv_saver.errors import InvalidRequestError
 
@@ -85,7 +87,10 @@ async def checkpointer() -> AsyncIterator[JetStreamSaver]:
 def _from_environment(environment: Mapping[str, str]) -> JetStreamSaver:
     """The saver that the environment describes; blocks while it reads files."""
     return JetStreamSaver.from_conn_string(
-        serde=_serialiser(environment), **_login(), **_arguments(environment)
+        serde=_serialiser(environment),
+        encryption=Encryption.from_env() if environment.get(_KEYS) else None,
+        **_login(),
+        **_arguments(environment),
     )
 
 
@@ -101,9 +106,9 @@ def _arguments(environment: Mapping[str, str]) -> dict[str, Any]:
                 raise InvalidRequestError(
                     f"{name} has to be {form}, not {text!r}"
                 ) from None
-        elif name.startswith("JSKV_") and name not in VARIABLES:
+        elif name.startswith("JSKV_") and name not in (*VARIABLES, _KEYS):
             # State in another bucket than was meant would be found much later.
-            if near := get_close_matches(name, VARIABLES, 1, cutoff=0.85):
+            if near := get_close_matches(name, [*VARIABLES, _KEYS], 1, cutoff=0.85):
                 raise InvalidRequestError(
                     f"there is no variable {name}: did you mean {near[0]}?"
                 )

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from jskv_saver import LocalServer
+from jskv_saver import Encryption, LocalServer
 from jskv_saver.agent_server import VARIABLES, checkpointer
 from jskv_saver.errors import BucketNotFoundError, InvalidRequestError
 
@@ -20,7 +20,13 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "agent-server.md"
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, nats_server: LocalServer) -> None:
-    for name in (*VARIABLES, "LANGGRAPH_AES_KEY", "NATS_CREDS", "NATS_NKEY"):
+    for name in (
+        *VARIABLES,
+        "JSKV_ENCRYPTION_KEYS",
+        "LANGGRAPH_AES_KEY",
+        "NATS_CREDS",
+        "NATS_NKEY",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NATS_URL", nats_server.url)
 
@@ -108,6 +114,19 @@ async def test_langgraph_s_own_key_encrypts(
     monkeypatch.setenv("LANGGRAPH_AES_KEY", "0123456789abcdef")
     async with checkpointer() as saver:
         assert isinstance(saver.serde, EncryptedSerializer)
+
+
+async def test_the_keys_of_this_package_encrypt_all(
+    monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    monkeypatch.setenv("JSKV_BUCKET", bucket)
+    monkeypatch.setenv("JSKV_ENCRYPTION_KEYS", Encryption.generate_key())
+    async with checkpointer() as saver:
+        assert saver._partition.encryption is not None
+    monkeypatch.setenv("JSKV_ENCRYPTION_KEYS", "short")
+    with pytest.raises(InvalidRequestError, match="JSKV_ENCRYPTION_KEYS"):
+        async with checkpointer():
+            pass
 
 
 async def test_each_loop_has_a_saver_of_its_own(

@@ -37,8 +37,8 @@ def place(request: pytest.FixtureRequest, nats_url: str, tmp_path: Path) -> Plac
         name = f"m{secrets.token_hex(6)}"
         if kind == "bucket":
             return f"{nats_url}/{name}?namespace=my_app&agent=a%2B1"
-        if kind == "sqlite":
-            return f"sqlite:{tmp_path / name}"
+        if kind in ("archive", "sqlite"):
+            return f"{kind}:{tmp_path / name}"
         if kind == "redis":
             return str(next(request.getfixturevalue("redis_urls")))
         url = str(request.getfixturevalue("postgres_url"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.acceptance.graphs import approval
 from tests.migrate.conftest import Place
 from tests.migrate.threads import ODD, Order, fill, shop, thread
 
+from jskv_saver import Encryption
 from jskv_saver.errors import InvalidRequestError, StoreUnavailableError
 from jskv_saver.migrate import Report, migrate
 from jskv_saver.migrate.places import opened
@@ -119,11 +121,53 @@ async def test_an_address_of_nothing_is_no_place() -> None:
         "mysql://localhost/x": "no place to move threads",
         "threads.db": "no place to move threads",
         "sqlite:missing.db": "there is no file 'missing.db'",
-        "jskv:b?agnet=x": "takes namespace= and agent=, not agnet=",
+        "jskv:b?agnet=x": "takes namespace=, agent=, encrypted=, not agnet=",
     }.items():
         with pytest.raises(InvalidRequestError, match=told.replace("?", r"\?")):
             async with opened(address, make=False):
                 pass
+
+
+async def test_an_archive_with_several_owners_asks_for_one(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for owner in ("one", "two"):
+        async with opened(f"archive:{path}?namespace={owner}&agent=x", make=True) as to:
+            await asked(to, owner)
+    with pytest.raises(InvalidRequestError, match="namespace=one&agent=x, namespace"):
+        async with opened(f"archive:{path}", make=False):
+            pass
+    async with opened(f"archive:{path}?namespace=one", make=False) as source:
+        found = await migrate(source, InMemorySaver())
+    assert [each.thread for each in found.threads] == ["one"]
+
+
+async def test_an_archive_stays_as_it_was_where_moving_failed(tmp_path: Path) -> None:
+    class Interrupted(Exception):
+        pass
+
+    async def interrupted() -> None:
+        async with opened(f"archive:{tmp_path / 'a'}", make=True) as to:
+            await asked(to)
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        await interrupted()
+    assert os.listdir(tmp_path) == []
+
+
+async def test_an_encrypted_bucket_takes_the_keys_of_the_environment(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, there = InMemorySaver(), place("bucket")
+    await asked(source)
+    with pytest.raises(InvalidRequestError, match="JSKV_ENCRYPTION_KEYS is not set"):
+        async with opened(f"{there}&encrypted=yes", make=True):
+            pass
+    monkeypatch.setenv("JSKV_ENCRYPTION_KEYS", Encryption.generate_key())
+    async with opened(f"{there}&encrypted=yes", make=True) as target:
+        assert (await migrate(source, target, apply=True)).counts == {"copied": 1}
+    async with opened(there, make=False) as unread:
+        assert (await migrate(source, unread)).counts == {"failed": 1}
 
 
 async def test_a_package_that_is_missing_is_named(

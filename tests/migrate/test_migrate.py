@@ -15,6 +15,8 @@ from jskv_saver.migrate.places import opened
 PAIRS = [
     *((kind, "bucket") for kind in KINDS),
     *(("bucket", kind) for kind in KINDS if kind != "bucket"),
+    ("bucket", "archive"),
+    ("archive", "sqlite"),
     ("sqlite", "postgres"),
 ]
 

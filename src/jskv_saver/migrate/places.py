@@ -19,22 +19,25 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
+from jskv_saver.checkpoint.encryption import Encryption
 from jskv_saver.connect import JetStreamSaver
 from jskv_saver.errors import (
     BucketNotFoundError,
     InvalidRequestError,
     StoreUnavailableError,
 )
+from jskv_saver.migrate.archives import archive
 
 Saver = BaseCheckpointSaver[Any]
 Opener = Callable[[str, bool], AbstractAsyncContextManager[Saver]]
 
 FORMS: Final = (
-    "nats://HOST:PORT/BUCKET?namespace=NAME&agent=NAME",
+    "nats://HOST:PORT/BUCKET?namespace=NAME&agent=NAME&encrypted=yes",
     "jskv:BUCKET?namespace=NAME&agent=NAME (the server of NATS_URL or the context)",
     "postgresql://USER@HOST/DATABASE",
     "sqlite:PATH",
     "redis://HOST:PORT/DB (langgraph-checkpoint-plainredis)",
+    "archive:PATH?namespace=NAME&agent=NAME (of `jskv export`)",
 )
 """What an address looks like."""
 
@@ -76,16 +79,13 @@ def shown(address: str) -> str:
 async def _bucket(address: str, make: bool) -> AsyncIterator[Saver]:
     parts = urlsplit(address)
     own = parts.scheme == "jskv"
-    names = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if unknown := sorted(names.keys() - {"namespace", "agent"}):
-        raise InvalidRequestError(
-            f"{shown(address)!r} takes namespace= and agent=, not {unknown[0]}="
-        )
+    names = _parameters(address, "namespace", "agent", "encrypted")
     saver = JetStreamSaver.from_conn_string(
         None if own else f"{parts.scheme}://{parts.netloc}",
         bucket=unquote(parts.path).strip("/") or "jskv",
         namespace=names.get("namespace", "default"),
         agent_id=names.get("agent", "default"),
+        encryption=Encryption.from_env() if "encrypted" in names else None,
         create=make,
     )
     async with AsyncExitStack() as stack:
@@ -94,6 +94,38 @@ async def _bucket(address: str, make: bool) -> AsyncIterator[Saver]:
         except BucketNotFoundError as exc:
             raise NothingThereError(f"{exc} at {shown(address)}") from exc
         yield saver
+
+
+@asynccontextmanager
+async def _archive(address: str, make: bool) -> AsyncIterator[Saver]:
+    names = _parameters(address, "namespace", "agent")
+    path = _path_of(address)
+    if not make and not _is_file(path):
+        raise NothingThereError(f"there is no file {str(path)!r}")
+    async with archive(
+        path, names.get("namespace"), names.get("agent"), keep=make
+    ) as saver:
+        yield saver
+
+
+def _parameters(address: str, *known: str) -> dict[str, str]:
+    """What follows the question mark."""
+    names = dict(parse_qsl(address.partition("?")[2], keep_blank_values=True))
+    if unknown := sorted(names.keys() - set(known)):
+        raise InvalidRequestError(
+            f"{shown(address)!r} takes {'=, '.join(known)}=, not {unknown[0]}="
+        )
+    return names
+
+
+def _path_of(address: str) -> Path:
+    text = address.partition(":")[2].partition("?")[0]
+    return Path(unquote(text.removeprefix("//")))
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file."""
+    return path.is_file()
 
 
 @asynccontextmanager
@@ -116,8 +148,8 @@ async def _sqlite(address: str, make: bool) -> AsyncIterator[Saver]:
 
 
 def _uri_of(address: str, mode: str) -> str:
-    path = Path(unquote(address.partition(":")[2].removeprefix("//")))
-    if mode == "ro" and not path.is_file():
+    path = _path_of(address)
+    if mode == "ro" and not _is_file(path):
         raise NothingThereError(f"there is no file {str(path)!r}")
     return f"{path.absolute().as_uri()}?mode={mode}"
 
@@ -168,6 +200,7 @@ def _extra(package: str) -> Iterator[None]:
 
 
 OPENERS: Final[Mapping[str, Opener]] = {
+    "archive": _archive,
     "jskv": _bucket,
     "nats": _bucket,
     "tls": _bucket,
