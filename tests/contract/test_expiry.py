@@ -23,7 +23,7 @@ from jskv_saver.errors import (
 ID = ("agent", "t", "holder")
 
 
-@pytest.fixture(params=["memory", "jetstream"])
+@pytest.fixture(params=["memory", "jetstream", "remote-memory", "remote-jetstream"])
 def open_store(request: pytest.FixtureRequest) -> Open:
     return KINDS[request.param](request)
 

@@ -7,20 +7,24 @@ from typing import Any
 
 import pytest
 from tests.checkpoint.saving import OpenSaver
+from tests.encryption.keys import NEW
 
 from jskv_saver import (
     DocumentCheckpointSaver,
+    Encryption,
     JetStreamDocumentStore,
     MemoryDocumentStore,
 )
 
 
-@pytest.fixture(params=["memory", "jetstream"])
+@pytest.fixture(params=["memory-encrypted", "jetstream"])
 def open_saver(request: pytest.FixtureRequest) -> OpenSaver:
     """Makes savers on one storage, each on a connection of its own."""
-    if request.param == "memory":
-        shared = MemoryDocumentStore()
-        return lambda **options: DocumentCheckpointSaver(shared, **options)
+    if request.param == "memory-encrypted":
+        shared, keys = MemoryDocumentStore(), Encryption(NEW)
+        return lambda **options: DocumentCheckpointSaver(
+            shared, encryption=keys, **options
+        )
     url: str = request.getfixturevalue("nats_url")
     bucket: str = request.getfixturevalue("bucket")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.checkpoint.saving import HOSTILE, OpenSaver, at, id_of, listed, put
@@ -15,10 +15,13 @@ from tests.patience import PATIENCE, at_once, until
 
 from jskv_saver import (
     DocumentCheckpointSaver,
+    DocumentService,
+    JetStreamDocumentStore,
     JetStreamSaver,
     MemoryDocumentStore,
     RemoteDocumentStore,
 )
+from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import (
     InvalidRequestError,
     LeaseHeldError,
@@ -435,8 +438,42 @@ async def test_a_step_under_a_lease_costs_what_it_costs_without(
     await client.close()
 
 
-async def test_a_store_where_nothing_expires_is_refused_at_once(nats_url: str) -> None:
-    async with RemoteDocumentStore.from_conn_string(nats_url) as store:
-        saver = DocumentCheckpointSaver(store)
-        with pytest.raises(InvalidRequestError, match="no documents that expire"):
-            saver.lease("t")
+class _Without:
+    """A store with what the port demands, and no more."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        for name in vars(DocumentStore):
+            if not name.startswith("_"):
+                setattr(self, name, getattr(store, name))
+
+
+def test_a_store_where_nothing_expires_is_refused_at_once() -> None:
+    saver = DocumentCheckpointSaver(cast(Any, _Without(MemoryDocumentStore())))
+    with pytest.raises(InvalidRequestError, match="no documents that expire"):
+        saver.lease("t")
+
+
+async def test_it_is_held_over_the_document_service(nats_url: str, bucket: str) -> None:
+    def remote() -> DocumentCheckpointSaver:
+        store = RemoteDocumentStore.from_conn_string(nats_url, timeout=PATIENCE)
+        return DocumentCheckpointSaver(store, close_store=True)
+
+    storage = JetStreamDocumentStore.from_conn_string(nats_url, bucket=bucket)
+    async with storage, DocumentService(storage, nats_url):
+        # One who is at the bucket, and two who are not.
+        async with DocumentCheckpointSaver(storage) as near, remote() as saver:
+            async with remote() as other:
+                with lost_at_the_end():
+                    async with sleeping(saver.lease("t", ttl=1)) as lease:
+                        await put(saver, "1")
+                        for each in (near, other):
+                            with pytest.raises(LeaseHeldError) as caught:
+                                async with each.lease("t", wait=0):
+                                    pass
+                            assert caught.value.holder == lease.holder
+                        async with other.lease("t"):
+                            with pytest.raises(LeaseLostError):
+                                await put(saver, "2", parent="1")
+                            await put(other, "3", parent="1")
+            assert await leases_left(near) == []
+            assert [id_of(row) for row in await listed(near, at())] == ["3", "1"]

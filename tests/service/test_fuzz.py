@@ -59,6 +59,10 @@ def _seeds() -> dict[str, list[bytes]]:
         ],
         "drop_collection": [{"name": "tags"}],
         "put": [write, {**write, "if_version": 0}, {**write, "if_latest": fence}],
+        "put_expiring": [
+            {**write, "collection": "ls", "ttl_ms": 1000},
+            {**write, "collection": "ls", "ttl_ms": 1500, "if_version": 0},
+        ],
         "put_many": [{"writes": [pb.Write(**write)] * 2, "exact": True}],
         "get": [{"collection": "notes", "id": ["a"]}],
         "get_many": [

@@ -29,6 +29,7 @@ _DOCUMENT = pb.Document(
 ANSWERS: dict[str, list[Any]] = {
     "collections": [pb.CollectionsReply(names=["a", "b"])],
     "put": [pb.PutReply(stamp=_STAMP)],
+    "put_expiring": [pb.PutExpiringReply(stamp=_STAMP)],
     "put_many": [pb.PutManyReply(stamps=[_STAMP])],
     "get": [pb.GetReply(document=_DOCUMENT)],
     "get_many": [
@@ -58,6 +59,7 @@ def _call(store: RemoteDocumentStore, name: str) -> Any:
     calls: dict[str, Callable[[], Any]] = {
         "collections": lambda: store.collections("owner"),
         "put": lambda: store.put("owner", "notes", "a", {}),
+        "put_expiring": lambda: store.put_expiring("owner", "ls", "a", {}, ttl=1),
         "put_many": lambda: store.put_many("owner", [("notes", "a", {}, None)]),
         "get": lambda: store.get("owner", "notes", "a"),
         "get_many": lambda: store.get_many("owner", [("notes", "a")]),

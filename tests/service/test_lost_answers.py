@@ -52,6 +52,7 @@ def _calls(store: RemoteDocumentStore) -> dict[str, Any]:
         "count": lambda: store.count("owner", "notes"),
         "ids": lambda: store.ids("owner", "notes"),
         "put": lambda: store.put("owner", "notes", "a", {}),
+        "put_expiring": lambda: store.put_expiring("owner", "ls", "a", {}, ttl=1),
         "put_many": lambda: store.put_many("owner", [("notes", "a", {}, None)]),
         "delete": lambda: store.delete("owner", "notes", "a"),
         "delete_many": lambda: store.delete_many("owner", "notes"),
@@ -65,6 +66,7 @@ def _calls(store: RemoteDocumentStore) -> dict[str, Any]:
 READS = ["collections", "get", "get_many", "find", "count", "ids"]
 WRITES = [
     "put",
+    "put_expiring",
     "put_many",
     "delete",
     "delete_many",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jskv_saver.document.port import OffersChanges
+from jskv_saver.document.port import ExpiresDocuments, OffersChanges
 from jskv_saver.errors import InvalidRequestError
 
 
@@ -16,5 +16,20 @@ def telling(store: object) -> OffersChanges:
         raise InvalidRequestError(
             f"a {type(store).__name__} does not tell its changes: watch over a "
             "JetStreamDocumentStore, with a connection that may read the bucket"
+        )
+    return store
+
+
+def expiring(store: object) -> ExpiresDocuments:
+    """The store, if its documents may expire.
+
+    Raises:
+        InvalidRequestError: They may not.
+    """
+    if not isinstance(store, ExpiresDocuments):
+        raise InvalidRequestError(
+            f"a {type(store).__name__} has no documents that expire, which a lease "
+            "needs: hold one over a JetStreamDocumentStore, or use "
+            "on_conflict='raise', which needs none"
         )
     return store

@@ -27,6 +27,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from jskv_saver._portal import Portal, running_loop
 from jskv_saver.checkpoint.abilities import sealed_store
 from jskv_saver.checkpoint.admissions import Admissions
+from jskv_saver.checkpoint.capabilities import expiring
 from jskv_saver.checkpoint.config import (
     parse_before,
     parse_ref,
@@ -120,8 +121,9 @@ class SaverCore(BaseCheckpointSaver[Any]):
         # A store that is tied to an event loop says so, and is served there.
         portal = getattr(store, "portal", None)
         self._portal = portal.child() if isinstance(portal, Portal) else Portal()
-        held = sealed_store(store, encryption)
-        self._partition = Partition(held, namespace, agent_id)
+        self._partition = Partition(
+            sealed_store(store, encryption), namespace, agent_id, encryption=encryption
+        )
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
         self._pruner = Pruner(self._partition)
@@ -248,6 +250,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
             LeaseLostError: On leaving: it was lost in the block.
         """
         thread = parse_thread_id(thread_id)
+        expiring(self.store)
         return lease_of(self._portal, self._leases, thread, ttl, wait)
 
     async def _release(self) -> None:

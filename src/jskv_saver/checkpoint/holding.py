@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
+from jskv_saver.checkpoint.capabilities import expiring
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     RECORDS,
@@ -37,10 +38,8 @@ from jskv_saver.checkpoint.layout import (
 from jskv_saver.checkpoint.partition import Partition, scope_of
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.document.model import Document, Path, path_of
-from jskv_saver.document.port import DocumentStore, ExpiresDocuments
 from jskv_saver.errors import (
     DocumentNotFoundError,
-    InvalidRequestError,
     JskvError,
     LeaseLostError,
     UnknownOutcomeError,
@@ -341,21 +340,6 @@ class Holding:
         """Remove a document unless somebody else has replaced it."""
         if version:
             await self._store.delete(self._namespace, LEASES, path, below=version + 1)
-
-
-def expiring(store: DocumentStore) -> ExpiresDocuments:
-    """The store, as one whose documents expire.
-
-    Raises:
-        InvalidRequestError: They do not.
-    """
-    if isinstance(store, ExpiresDocuments):
-        return store
-    raise InvalidRequestError(
-        f"a {type(store).__name__} has no documents that expire, which a lease needs: "
-        "connect to JetStream (JetStreamSaver), or use on_conflict='raise', which "
-        "needs none"
-    )
 
 
 def _now() -> float:

@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Final
 
 from jskv_saver._portal import Portal
-from jskv_saver.checkpoint.holding import Holding, expiring
+from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.partition import Partition
-from jskv_saver.document.port import DocumentStore
 from jskv_saver.document.requests import LEAST_TTL, MOST_TTL
 from jskv_saver.errors import (
     InvalidRequestError,
@@ -41,11 +40,6 @@ class Leases:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._held: dict[str, tuple[Lease, ...]] = {}
-
-    @property
-    def store(self) -> DocumentStore:
-        """Where they are kept."""
-        return self._partition.store
 
     def holding(self, thread: str, ttl: float) -> Holding:
         """One that is not taken yet."""
@@ -279,7 +273,7 @@ def lease_of(
     """A lease that is not taken yet.
 
     Raises:
-        InvalidRequestError: A time is none, or nothing expires in the store.
+        InvalidRequestError: A time is none.
     """
     if type(ttl) not in (int, float) or not LEAST_TTL <= ttl <= MOST_TTL:
         raise InvalidRequestError(
@@ -291,5 +285,4 @@ def lease_of(
             "wait must be a number of seconds from 0 (do not wait) to math.inf: "
             f"{wait!r:.40}"
         )
-    expiring(leases.store)
     return Lease(portal, leases, thread_id, ttl, wait)

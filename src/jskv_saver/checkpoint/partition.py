@@ -21,7 +21,6 @@ from jskv_saver.checkpoint.layout import (
     is_epoch,
     key_of,
 )
-from jskv_saver.checkpoint.sealing import SealedStore
 from jskv_saver.checkpoint.values import (
     KNOWN,
 )
@@ -41,11 +40,7 @@ class Partition:
     namespace: str
     agent: str
     heads: Heads = field(default_factory=Heads)
-
-    @property
-    def encryption(self) -> Encryption | None:
-        """The keys, where the documents are encrypted."""
-        return self.store.encryption if isinstance(self.store, SealedStore) else None
+    encryption: Encryption | None = None
 
     def naming(self, scope: Scope) -> Callable[[bytes], bytes]:
         """What gives the parts of a namespace their names, by their content."""

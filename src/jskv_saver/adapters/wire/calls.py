@@ -100,6 +100,16 @@ class Calls:
         _fill_put(request, put)
         return await self._do("put", request, pb.PutReply, partial(_put_in, put))
 
+    async def put_expiring(
+        self, namespace: str, put: PutRequest, ttl: float
+    ) -> Document:
+        request = self._request(
+            pb.PutExpiringRequest, namespace, ttl_ms=round(ttl * 1000)
+        )
+        _fill_put(request, put)
+        reply = pb.PutExpiringReply
+        return await self._do("put_expiring", request, reply, partial(_put_in, put))
+
     async def put_many(
         self, namespace: str, puts: Sequence[PutRequest], exact: bool
     ) -> list[Document]:

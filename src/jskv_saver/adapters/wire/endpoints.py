@@ -27,7 +27,7 @@ from jskv_saver.adapters.wire.values import (
 )
 from jskv_saver.document.model import Condition, Write, path_of
 from jskv_saver.document.names import check_namespace, parse_id
-from jskv_saver.document.port import DocumentStore
+from jskv_saver.document.port import DocumentStore, ExpiresDocuments
 from jskv_saver.document.query import Query
 from jskv_saver.errors import InvalidRequestError
 
@@ -84,6 +84,22 @@ async def _put(store: DocumentStore, request: Any, room: int) -> Any:
         if_latest=_fence_of(request),
     )
     reply = pb.PutReply()
+    fill_stamp(reply.stamp, document)
+    return reply
+
+
+async def _put_expiring(store: DocumentStore, request: Any, room: int) -> Any:
+    if not isinstance(store, ExpiresDocuments):
+        raise InvalidRequestError("nothing expires in the store of this service")
+    document = await store.put_expiring(
+        request.namespace,
+        request.collection,
+        tuple(request.id),
+        _data_of(request),
+        ttl=request.ttl_ms / 1000,
+        if_version=_version_of(request),
+    )
+    reply = pb.PutExpiringReply()
     fill_stamp(reply.stamp, document)
     return reply
 
@@ -225,6 +241,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "drop_collection": Endpoint(pb.DropCollectionRequest, _drop_collection, True),
     "collections": Endpoint(pb.CollectionsRequest, _collections, False),
     "put": Endpoint(pb.PutRequest, _put, True),
+    "put_expiring": Endpoint(pb.PutExpiringRequest, _put_expiring, True),
     "put_many": Endpoint(pb.PutManyRequest, _put_many, True),
     "get": Endpoint(pb.GetRequest, _get, False),
     "get_many": Endpoint(pb.GetManyRequest, _get_many, False),

@@ -212,6 +212,24 @@ class RemoteDocumentStore:
         )
         return await self._portal.arun(self._calls.put, namespace, request)
 
+    async def put_expiring(
+        self,
+        namespace: str,
+        collection: str,
+        id: DocumentId,
+        data: Data,
+        *,
+        ttl: float,
+        if_version: int | None = None,
+    ) -> Document:
+        self._check(namespace)
+        request = requests.check_put_expiring(
+            namespace, collection, id, data, ttl, if_version
+        )
+        return await self._portal.arun(
+            self._calls.put_expiring, namespace, request, ttl
+        )
+
     async def get(self, namespace: str, collection: str, id: DocumentId) -> Document:
         self._check(namespace)
         path = requests.check_get(namespace, collection, id)

@@ -234,6 +234,30 @@ class PutReply(_message.Message):
     stamp: Stamp
     def __init__(self, stamp: _Optional[_Union[Stamp, _Mapping]] = ...) -> None: ...
 
+class PutExpiringRequest(_message.Message):
+    __slots__ = ("namespace", "timeout_ms", "collection", "id", "data", "if_version", "ttl_ms")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    timeout_ms: int
+    collection: str
+    id: _containers.RepeatedScalarFieldContainer[str]
+    data: Object
+    if_version: int
+    ttl_ms: int
+    def __init__(self, namespace: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., collection: _Optional[str] = ..., id: _Optional[_Iterable[str]] = ..., data: _Optional[_Union[Object, _Mapping]] = ..., if_version: _Optional[int] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
+
+class PutExpiringReply(_message.Message):
+    __slots__ = ("stamp",)
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    stamp: Stamp
+    def __init__(self, stamp: _Optional[_Union[Stamp, _Mapping]] = ...) -> None: ...
+
 class Write(_message.Message):
     __slots__ = ("collection", "id", "data", "if_version", "if_latest")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
