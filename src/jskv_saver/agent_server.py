@@ -88,7 +88,7 @@ def _from_environment(environment: Mapping[str, str]) -> JetStreamSaver:
     """The saver that the environment describes; blocks while it reads files."""
     return JetStreamSaver.from_conn_string(
         serde=_serialiser(environment),
-        encryption=Encryption.from_env() if environment.get(_KEYS) else None,
+        encryption=Encryption.from_env() if _KEYS in environment else None,
         **_login(),
         **_arguments(environment),
     )

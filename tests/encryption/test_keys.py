@@ -106,7 +106,7 @@ def test_an_environment_without_keys_says_so(
     monkeypatch.delenv("KEYS", raising=False)
     if text is not None:
         monkeypatch.setenv("KEYS", text)
-    with pytest.raises(InvalidRequestError, match="KEYS is not set: a key is 32"):
+    with pytest.raises(InvalidRequestError, match="KEYS is not set, or empty: a key"):
         Encryption.from_env("KEYS")
 
 

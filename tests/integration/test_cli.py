@@ -40,6 +40,7 @@ def test_threads_of_all_namespaces_and_agents(run: Run, fill: Fill) -> None:
         "namespaces": [""],
         "newest_id": "",
         "newest_at": "",
+        "encrypted": False,
     }
 
 

@@ -51,19 +51,19 @@ def sealed_store(store: DocumentStore, encryption: Encryption | None) -> Documen
 class _Foreseeing:
     """Guesses at its next version."""
 
-    _store: Any
+    store: Any
 
     @property
     def next_version(self) -> int | None:
         """As of the store."""
-        next_version: int | None = self._store.next_version
+        next_version: int | None = self.store.next_version
         return next_version
 
 
 class _Telling(SealedStore):
     """Tells what is written."""
 
-    _store: Any
+    store: Any
 
     def changes(
         self,
@@ -74,14 +74,14 @@ class _Telling(SealedStore):
         after: int | None = None,
     ) -> Changes:
         """As of the store, decrypted."""
-        changes = self._store.changes(namespace, reads, removals=removals, after=after)
+        changes = self.store.changes(namespace, reads, removals=removals, after=after)
         return _OpenedChanges(self, changes)
 
 
 class _Expiring(SealedStore):
     """Has documents that expire."""
 
-    _store: Any
+    store: Any
 
     async def put_expiring(
         self,
@@ -95,7 +95,7 @@ class _Expiring(SealedStore):
     ) -> Document:
         """As of the store, encrypted."""
         data = check_data(data)
-        stored: Document = await self._store.put_expiring(
+        stored: Document = await self.store.put_expiring(
             namespace,
             collection,
             id,

@@ -121,9 +121,8 @@ class SaverCore(BaseCheckpointSaver[Any]):
         # A store that is tied to an event loop says so, and is served there.
         portal = getattr(store, "portal", None)
         self._portal = portal.child() if isinstance(portal, Portal) else Portal()
-        self._partition = Partition(
-            sealed_store(store, encryption), namespace, agent_id, encryption=encryption
-        )
+        held = sealed_store(store, encryption)
+        self._partition = Partition(held, namespace, agent_id)
         self._reader = Reader(self._partition)
         self._writer = Writer(self._partition, on_conflict)
         self._pruner = Pruner(self._partition)

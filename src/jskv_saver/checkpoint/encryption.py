@@ -100,7 +100,7 @@ class Encryption:
         words = os.environ.get(variable, "").replace(",", " ").split()
         if not words:
             raise InvalidRequestError(
-                f"the environment variable {variable} is not set: {_HOW}"
+                f"the environment variable {variable} is not set, or empty: {_HOW}"
             )
         try:
             return cls(words, accept_plaintext=accept_plaintext)
@@ -199,6 +199,17 @@ class Encryption:
             return hmac.digest(key, content, "sha256")[:DIGEST]
 
         return name_of
+
+
+def encryption_of_environment(*, accept_plaintext: bool = False) -> Encryption | None:
+    """The keys in the environment, for tools; None where the variable is not set.
+
+    Raises:
+        InvalidRequestError: It is set, and holds no key: it was meant to.
+    """
+    if VARIABLE not in os.environ:
+        return None
+    return Encryption.from_env(accept_plaintext=accept_plaintext)
 
 
 def encoded(segments: Iterable[str]) -> bytes:

@@ -21,6 +21,7 @@ from jskv_saver.checkpoint.layout import (
     is_epoch,
     key_of,
 )
+from jskv_saver.checkpoint.sealing import SealedStore
 from jskv_saver.checkpoint.values import (
     KNOWN,
 )
@@ -40,7 +41,11 @@ class Partition:
     namespace: str
     agent: str
     heads: Heads = field(default_factory=Heads)
-    encryption: Encryption | None = None
+
+    @property
+    def encryption(self) -> Encryption | None:
+        """The keys, where the documents are encrypted."""
+        return self.store.encryption if isinstance(self.store, SealedStore) else None
 
     def naming(self, scope: Scope) -> Callable[[bytes], bytes]:
         """What gives the parts of a namespace their names, by their content."""

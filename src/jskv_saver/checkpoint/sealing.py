@@ -52,31 +52,31 @@ class SealedStore:
 
     Fields cannot be searched: whoever searches does so on what was read.
 
-    Args:
+    Attributes:
         store: Where the documents go.
         encryption: The keys.
     """
 
     def __init__(self, store: DocumentStore, encryption: Encryption) -> None:
-        self._store = store
-        self._encryption = encryption
+        self.store = store
+        self.encryption = encryption
 
     @property
     def limits(self) -> Limits:
         """As of the store, less what encryption adds."""
-        return Limits(data=self._store.limits.data - OVERHEAD)
+        return Limits(data=self.store.limits.data - OVERHEAD)
 
     async def ensure_collection(self, namespace: str, spec: CollectionSpec) -> None:
         """As of the store."""
-        await self._store.ensure_collection(namespace, spec)
+        await self.store.ensure_collection(namespace, spec)
 
     async def drop_collection(self, namespace: str, name: str) -> None:
         """As of the store."""
-        await self._store.drop_collection(namespace, name)
+        await self.store.drop_collection(namespace, name)
 
     async def collections(self, namespace: str) -> Sequence[str]:
         """As of the store."""
-        return await self._store.collections(namespace)
+        return await self.store.collections(namespace)
 
     async def put(
         self,
@@ -90,7 +90,7 @@ class SealedStore:
     ) -> Document:
         """As of the store, encrypted."""
         data = check_data(data)
-        stored = await self._store.put(
+        stored = await self.store.put(
             namespace,
             collection,
             id,
@@ -102,7 +102,7 @@ class SealedStore:
 
     async def get(self, namespace: str, collection: str, id: DocumentId) -> Document:
         """As of the store, decrypted."""
-        found = await self._store.get(namespace, collection, id)
+        found = await self.store.get(namespace, collection, id)
         return self.opened(namespace, collection, found)
 
     async def delete(
@@ -116,7 +116,7 @@ class SealedStore:
         below: int | None = None,
     ) -> None:
         """As of the store."""
-        await self._store.delete(
+        await self.store.delete(
             namespace,
             collection,
             id,
@@ -137,7 +137,7 @@ class SealedStore:
         within: Pattern | Sequence[Pattern] | None = None,
     ) -> Page:
         """As of the store, decrypted; without predicates."""
-        page = await self._store.find(
+        page = await self.store.find(
             namespace,
             collection,
             _no_fields(where, order_by),
@@ -158,7 +158,7 @@ class SealedStore:
         within: Pattern | Sequence[Pattern] | None = None,
     ) -> int:
         """As of the store; without predicates."""
-        return await self._store.count(
+        return await self.store.count(
             namespace, collection, _no_fields(where), within=within
         )
 
@@ -172,14 +172,14 @@ class SealedStore:
             given.append(check_data(data))
             document = self.sealed(namespace, collection, id, given[-1])
             sealed.append((collection, id, document, condition))
-        stored = await self._store.put_many(namespace, sealed, exact=exact)
+        stored = await self.store.put_many(namespace, sealed, exact=exact)
         return [_with(each, data) for each, data in zip(stored, given, strict=True)]
 
     async def get_many(
         self, namespace: str, reads: Reads
     ) -> Mapping[ReadKey, Document]:
         """As of the store, decrypted."""
-        found = await self._store.get_many(namespace, reads)
+        found = await self.store.get_many(namespace, reads)
         return {
             (collection, id): self.opened(namespace, collection, document)
             for (collection, id), document in found.items()
@@ -194,7 +194,7 @@ class SealedStore:
         within: Pattern | Sequence[Pattern] | None = None,
     ) -> int:
         """As of the store; without predicates."""
-        return await self._store.delete_many(
+        return await self.store.delete_many(
             namespace, collection, _no_fields(where), within=within
         )
 
@@ -206,7 +206,7 @@ class SealedStore:
         within: Pattern | Sequence[Pattern] | None = None,
     ) -> Sequence[DocumentId]:
         """As of the store."""
-        return await self._store.ids(namespace, collection, within=within)
+        return await self.store.ids(namespace, collection, within=within)
 
     async def iterate(
         self,
@@ -219,7 +219,7 @@ class SealedStore:
         page_size: int = 100,
     ) -> AsyncIterator[Document]:
         """As of the store, decrypted; without predicates."""
-        async for found in self._store.iterate(
+        async for found in self.store.iterate(
             namespace,
             collection,
             _no_fields(where, order_by),
@@ -231,7 +231,7 @@ class SealedStore:
 
     async def close(self) -> None:
         """As of the store."""
-        await self._store.close()
+        await self.store.close()
 
     def sealed(
         self, namespace: str, collection: str, id: DocumentId, data: dict[str, Any]
@@ -239,7 +239,7 @@ class SealedStore:
         """The fields of a document, checked already, as they are stored."""
         path = path_of(id)
         return {
-            SEALED: self._encryption.seal(
+            SEALED: self.encryption.seal(
                 encoded((collection, namespace, *path)),
                 owner_of(namespace, path),
                 ormsgpack.packb(data, option=_TIMES),
@@ -256,7 +256,7 @@ class SealedStore:
         """
         key = key_of(collection, stored.id)
         if not is_sealed(stored.data):
-            if self._encryption.accept_plaintext:
+            if self.encryption.accept_plaintext:
                 return stored
             raise EncryptionError(
                 f"{key!r} is not encrypted, and a key was given: it is refused, for "
@@ -265,7 +265,7 @@ class SealedStore:
                 key=key,
             )
         path = path_of(stored.id)
-        content = self._encryption.open(
+        content = self.encryption.open(
             envelope_of(stored.data, key),
             encoded((collection, namespace, *path)),
             owner_of(namespace, path),

@@ -14,8 +14,10 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from jskv_saver import JetStreamDocumentStore
+from jskv_saver import DocumentStore, JetStreamDocumentStore
+from jskv_saver.checkpoint.abilities import sealed_store
 from jskv_saver.checkpoint.archive import Totals
+from jskv_saver.checkpoint.encryption import encryption_of_environment
 from jskv_saver.checkpoint.inspect import find_thread, list_threads
 from jskv_saver.checkpoint.transfer import (
     check_archive,
@@ -60,7 +62,7 @@ def export(
     if file != _STANDARD and not force and os.path.exists(file):
         raise InvalidRequestError(f"{file!r} is there already: --force replaces it")
 
-    async def use(store: JetStreamDocumentStore, namespaces: Sequence[str]) -> Totals:
+    async def use(store: DocumentStore, namespaces: Sequence[str]) -> Totals:
         if thread is None:
             found = await list_threads(store, namespaces, agent=agent)
             refs = sorted(
@@ -128,7 +130,9 @@ async def _import(
     namespace: str | None,
     agent: str | None,
 ) -> None:
-    async with JetStreamDocumentStore.from_conn_string(server, bucket=bucket) as store:
+    encryption = encryption_of_environment()
+    async with JetStreamDocumentStore.from_conn_string(server, bucket=bucket) as raw:
+        store = sealed_store(raw, encryption)
         for what, check in (("importing", False), ("comparing", True)):
             stream.seek(0)
             with Progress(what) as progress:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from jskv_saver import JetStreamDocumentStore
+from jskv_saver import DocumentStore
 from jskv_saver.checkpoint.inspect import PREVIEW, find_thread
 from jskv_saver.checkpoint.inspect.difference import (
     CheckpointDifference,
@@ -63,7 +63,7 @@ def diff(
     after = given[-1] if given else None
 
     async def use(
-        store: JetStreamDocumentStore, namespaces: Sequence[str]
+        store: DocumentStore, namespaces: Sequence[str]
     ) -> CheckpointDifference:
         ref = await find_thread(store, namespaces, thread, agent=agent)
         return await checkpoint_difference(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from jskv_saver import JetStreamDocumentStore
+from jskv_saver import DocumentStore
 from jskv_saver.checkpoint.inspect import (
     PlannedTask,
     ReplayPlan,
@@ -58,9 +58,7 @@ def plan(
     A resume goes on from the latest checkpoint without naming it; a replay names it.
     """
 
-    async def use(
-        store: JetStreamDocumentStore, namespaces: Sequence[str]
-    ) -> ReplayPlan:
+    async def use(store: DocumentStore, namespaces: Sequence[str]) -> ReplayPlan:
         ref = await find_thread(store, namespaces, thread, agent=agent)
         return await replay_plan(store, ref, checkpoint_id, ns=ns)
 

@@ -8,7 +8,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from jskv_saver import JetStreamDocumentStore
+from jskv_saver import DocumentStore, JetStreamDocumentStore
+from jskv_saver.checkpoint.abilities import sealed_store
+from jskv_saver.checkpoint.encryption import encryption_of_environment
 from jskv_saver.checkpoint.inspect import (
     PREVIEW,
     CheckpointDetail,
@@ -23,7 +25,7 @@ from jskv_saver.cli import views
 from jskv_saver.cli.output import plain, print_json
 
 T = TypeVar("T")
-Use = Callable[[JetStreamDocumentStore, Sequence[str]], Awaitable[T]]
+Use = Callable[[DocumentStore, Sequence[str]], Awaitable[T]]
 
 Server = Annotated[
     str | None,
@@ -61,9 +63,7 @@ def threads(
 ) -> None:
     """List the threads in a bucket, the most recently moved on first."""
 
-    async def use(
-        store: JetStreamDocumentStore, namespaces: Sequence[str]
-    ) -> list[ThreadInfo]:
+    async def use(store: DocumentStore, namespaces: Sequence[str]) -> list[ThreadInfo]:
         return await list_threads(store, namespaces, agent=agent)
 
     found = read(server, bucket, namespace, use)
@@ -90,9 +90,7 @@ def history(
 ) -> None:
     """List the checkpoints of a thread, newest first."""
 
-    async def use(
-        store: JetStreamDocumentStore, namespaces: Sequence[str]
-    ) -> ThreadHistory:
+    async def use(store: DocumentStore, namespaces: Sequence[str]) -> ThreadHistory:
         ref = await find_thread(store, namespaces, thread, agent=agent)
         return await thread_history(store, ref, ns=ns, limit=limit or None)
 
@@ -126,9 +124,7 @@ def show(
 ) -> None:
     """Show one checkpoint: versions, values, metadata, pending writes."""
 
-    async def use(
-        store: JetStreamDocumentStore, namespaces: Sequence[str]
-    ) -> CheckpointDetail:
+    async def use(store: DocumentStore, namespaces: Sequence[str]) -> CheckpointDetail:
         ref = await find_thread(store, namespaces, thread, agent=agent)
         return await checkpoint_detail(store, ref, checkpoint_id, ns=ns, limit=preview)
 
@@ -140,13 +136,17 @@ def show(
 
 
 def read(server: str | None, bucket: str, namespace: str | None, use: Use[T]) -> T:
-    """Open the bucket, which is never made here, and look at it."""
+    """Open the bucket, which is never made here, and look at it.
+
+    With the keys of the environment, if there are any.
+    """
+    encryption = encryption_of_environment()
 
     async def opened() -> T:
         async with JetStreamDocumentStore.from_conn_string(
             server, bucket=bucket, create=False
         ) as store:
             namespaces = await store.namespaces() if namespace is None else [namespace]
-            return await use(store, namespaces)
+            return await use(sealed_store(store, encryption), namespaces)
 
     return asyncio.run(opened())

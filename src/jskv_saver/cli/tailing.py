@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from jskv_saver import JetStreamDocumentStore
+from jskv_saver.checkpoint.abilities import sealed_store
+from jskv_saver.checkpoint.encryption import encryption_of_environment
 from jskv_saver.checkpoint.following import Follower, Happening
 from jskv_saver.checkpoint.inspect.preview import decoded, preview
 from jskv_saver.cli.output import console, shown
@@ -61,6 +63,7 @@ def tail(
     Checkpoints, pending writes, interrupts, prunes and deletions, a line each. Ends at
     Ctrl-C; a server that goes away is waited for.
     """
+    encryption = encryption_of_environment()
 
     async def followed() -> None:
         task = asyncio.current_task()
@@ -70,7 +73,8 @@ def tail(
         async with JetStreamDocumentStore.from_conn_string(
             server, bucket=bucket, create=False
         ) as store:
-            follower = Follower(store, namespace, agent, thread, after)
+            sealed = sealed_store(store, encryption)
+            follower = Follower(sealed, namespace, agent, thread, after)
             try:
                 await _print_all(follower, as_json, limit)
             finally:

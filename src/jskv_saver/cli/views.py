@@ -77,6 +77,8 @@ def print_threads(
             )
         )
     print_table(out, _THREADS, rows)
+    if encrypted := sum(info.encrypted for info in threads):
+        out.print(f"{encrypted} of {len(threads)} encrypted", style="dim")
     if total > len(threads):
         out.print(f"{total - len(threads)} more: use --limit", style="dim")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from jskv_saver.checkpoint.envelope import is_sealed
 from jskv_saver.checkpoint.inspect.reading import (
     RECORD_SEGMENTS,
     greatest_first,
@@ -13,7 +14,8 @@ from jskv_saver.checkpoint.inspect.reading import (
     read,
 )
 from jskv_saver.checkpoint.layout import RECORDS, THREADS
-from jskv_saver.document.model import ANY, Path, Pattern, path_of
+from jskv_saver.checkpoint.sealing import SealedStore
+from jskv_saver.document.model import ANY, Document, Path, Pattern, path_of
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import DocumentNotFoundError, InvalidRequestError
 
@@ -44,6 +46,7 @@ class ThreadInfo:
         namespaces: Its checkpoint namespaces; the root's is empty.
         newest_id: The greatest checkpoint id; None if it has none (yet).
         newest_at: When that one was stored.
+        encrypted: Whether that one is encrypted.
     """
 
     ref: ThreadRef
@@ -51,6 +54,7 @@ class ThreadInfo:
     namespaces: tuple[str, ...]
     newest_id: str | None
     newest_at: datetime | None
+    encrypted: bool = False
 
 
 async def list_threads(
@@ -90,14 +94,17 @@ async def list_threads(
         key=lambda ref: ((greatest[ref] or ("",))[-1], ref.thread, ref.agent),
         reverse=True,
     )[:limit]
-    times = await _stored_at(store, [(ref, greatest[ref]) for ref in order])
+    # What is encrypted needs no key for that.
+    raw = store.store if isinstance(store, SealedStore) else store
+    newest = await _newest(raw, [(ref, greatest[ref]) for ref in order])
     return [
         ThreadInfo(
             ref=ref,
             checkpoints=sum(map(is_record, found[ref])),
             namespaces=tuple(sorted({path[2] for path in found[ref]})),
-            newest_id=newest[-1] if (newest := greatest[ref]) else None,
-            newest_at=times.get(ref),
+            newest_id=at[-1] if (at := greatest[ref]) else None,
+            newest_at=newest[ref].created_at if ref in newest else None,
+            encrypted=ref in newest and is_sealed(newest[ref].data),
         )
         for ref in order
     ]
@@ -140,17 +147,15 @@ async def find_thread(
     return found.pop()
 
 
-async def _stored_at(
+async def _newest(
     store: DocumentStore, wanted: Sequence[tuple[ThreadRef, Path | None]]
-) -> dict[ThreadRef, datetime]:
+) -> dict[ThreadRef, Document]:
     paths: dict[str, list[tuple[ThreadRef, Path]]] = {}
     for ref, path in wanted:
         if path is not None:
             paths.setdefault(ref.namespace, []).append((ref, path))
-    times: dict[ThreadRef, datetime] = {}
+    newest: dict[ThreadRef, Document] = {}
     for namespace, pairs in paths.items():
         found = await read(store, namespace, [(RECORDS, path) for _, path in pairs])
-        times.update(
-            (ref, found[path].created_at) for ref, path in pairs if path in found
-        )
-    return times
+        newest.update((ref, found[path]) for ref, path in pairs if path in found)
+    return newest
