@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from jskv_saver.checkpoint.reports import PruneReport
     from jskv_saver.checkpoint.retention import Retention
     from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
+    from jskv_saver.checkpoint.verifying import VerifyReport
     from jskv_saver.checkpoint.versions import GraphVersion, GraphVersionWarning
     from jskv_saver.checkpoint.watch import ThreadEvent
     from jskv_saver.connect import JetStreamSaver
+    from jskv_saver.document.findings import Finding
     from jskv_saver.document.model import (
         ANY,
         CollectionSpec,
@@ -46,6 +48,7 @@ __all__ = [
     "DocumentStore",
     "Encryption",
     "FieldSpec",
+    "Finding",
     "GraphVersion",
     "GraphVersionWarning",
     "JetStreamDocumentStore",
@@ -57,6 +60,7 @@ __all__ = [
     "RemoteDocumentStore",
     "Retention",
     "ThreadEvent",
+    "VerifyReport",
     "__version__",
     "errors",
 ]
@@ -70,6 +74,7 @@ _HOMES = {
     "DocumentService": "jskv_saver.adapters.wire.service",
     "DocumentStore": "jskv_saver.document.port",
     "Encryption": "jskv_saver.checkpoint.encryption",
+    "Finding": "jskv_saver.document.findings",
     "FieldSpec": "jskv_saver.document.model",
     "GraphVersion": "jskv_saver.checkpoint.versions",
     "GraphVersionWarning": "jskv_saver.checkpoint.versions",
@@ -82,6 +87,7 @@ _HOMES = {
     "RemoteDocumentStore": "jskv_saver.adapters.wire.store",
     "Retention": "jskv_saver.checkpoint.retention",
     "ThreadEvent": "jskv_saver.checkpoint.watch",
+    "VerifyReport": "jskv_saver.checkpoint.verifying",
 }
 
 

@@ -374,6 +374,8 @@ async def test_writers_that_never_pause_lose_nothing_beside_retentions(
     async def enforce() -> int:
         erased = 0
         while not stop.is_set():
+            # The store in memory never pauses by itself.
+            await asyncio.sleep(0)
             report = await other.aenforce_retention(Retention(idle=ANY_AGE))
             erased += len(report.erased)
         return erased
@@ -384,6 +386,7 @@ async def test_writers_that_never_pause_lose_nothing_beside_retentions(
         for n in range(60):
             text += f"{n} "
             parent = f"{n - 1:03}" if n else None
+            await asyncio.sleep(0)
             await put(saver, f"{n:03}", {"text": text}, parent=parent)
             # Erased, after it was acknowledged, or there; never another state.
             found = await saver.aget_tuple(at())

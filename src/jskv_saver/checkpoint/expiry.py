@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Final
 
 from jskv_saver.checkpoint.admissions import ADMISSIONS
-from jskv_saver.checkpoint.holding import GUARD, HOLDER, LEASES
+from jskv_saver.checkpoint.holding import HOLDER, LEASES
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     RECORDS,
@@ -139,17 +139,15 @@ class Expirer(Pruner):
             await self._withdraw(survey, epochs)
             return False
         bound = min(epochs.values())
-        # Not the holder: whoever gets the lease now begins a new life. A guard has
+        # A lease that somebody has by now is younger: he begins a new life. A guard has
         # nothing to guard any more, for all heads have moved.
         await self._store.delete(
             self._namespace,
-            [name for name in RESERVED_COLLECTIONS if name != LEASES],
+            RESERVED_COLLECTIONS,
             self._prefix(thread),
             subtree=True,
             below=bound,
         )
-        guard = (*self._prefix(thread), GUARD)
-        await self._store.delete(self._namespace, LEASES, guard, below=bound)
         for scope, epoch in epochs.items():
             await self._forget(scope, epoch)
         self._partition.heads.forget_thread(*self._prefix(thread))

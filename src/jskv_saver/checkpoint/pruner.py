@@ -17,7 +17,7 @@ also where only unreferenced parts are left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -181,12 +181,7 @@ class Pruner:
     ) -> int | None:
         """Prune a namespace; the version of the epoch, None if nothing was there.
 
-        Args:
-            scope: The namespace.
-            choose: Chooses the dead.
-            repair: Also where only litter lies about.
-            seen: Is given the records that were there.
-            gone: Is given the ids of those that were removed.
+        `seen` is given the records that were there, `gone` the ids of the removed.
         """
         while True:
             claim = await self._claim(scope, choose, repair)
@@ -324,6 +319,12 @@ class Pruner:
         await self._remove_runs(scope, runs, claim.version)
         if repair:
             await self._litter.remove_writes(scope, claim.version)
+        await self._say_what_is_known(scope, claim.version, claim.dead)
+
+    async def _say_what_is_known(
+        self, scope: Scope, epoch: int, removed: Iterable[str] = ()
+    ) -> None:
+        """Put an epoch that names the greatest ids, unless somebody wrote since."""
         names = await self._partition.names(scope)
         with suppress(VersionConflictError):
             # If somebody wrote meanwhile, his document says what is known.
@@ -331,8 +332,8 @@ class Pruner:
                 self._namespace,
                 RECORDS,
                 scope.record(EPOCH),
-                with_removed(encode_epoch(names[: -KNOWN - 1 : -1]), claim.dead),
-                if_latest=(scope.prefix, claim.version),
+                with_removed(encode_epoch(names[: -KNOWN - 1 : -1]), removed),
+                if_latest=(scope.prefix, epoch),
             )
 
     async def _records(

@@ -10,9 +10,17 @@ from jskv_saver.checkpoint.ages import Age, parse_count, parse_moment
 from jskv_saver.checkpoint.choosing import Choose, all_but_latest, all_but_newest
 from jskv_saver.checkpoint.config import parse_ids, parse_text, parse_thread_id
 from jskv_saver.checkpoint.core import SaverCore
+from jskv_saver.checkpoint.mending import Mender
 from jskv_saver.checkpoint.reports import PrunedNamespace, PruneReport
 from jskv_saver.checkpoint.retention import Progress, Retention
-from jskv_saver.errors import InvalidRequestError
+from jskv_saver.checkpoint.verifying import Verifier, VerifyReport
+from jskv_saver.document.findings import SETTLE, check_settle
+from jskv_saver.errors import (
+    CorruptDocumentError,
+    InvalidRequestError,
+    JskvError,
+    UnsupportedFormatError,
+)
 
 _STRATEGIES = ("keep_latest", "delete", "delete_all")
 
@@ -87,24 +95,72 @@ class Upkeep(SaverCore):
             dry_run,
         )
 
-    async def arepair(self, thread_ids: Sequence[str]) -> None:
-        """Remove what died half-way in some threads, beside running graphs.
+    async def arepair(
+        self,
+        thread_ids: Sequence[str] | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> None:
+        """Mend indexes and remove what died half-way, beside running graphs.
 
         Calls that died leave bytes that nothing refers to, and removals that are not
         finished. No checkpoint is removed but those whose removal had begun; writes
-        that came before their checkpoint stay. Where nothing is left, only reads.
+        that came before their checkpoint stay. Where nothing is left, only reads. One
+        thread that is damaged does not keep the others from being repaired.
 
         Args:
-            thread_ids: The threads; unknown ones are left out.
+            thread_ids: The threads; unknown ones are left out. None: all of this saver.
+            on_progress: Is called with how many threads are done, and of how many; on
+                the saver's event loop.
 
         Raises:
             InvalidRequestError: `thread_ids` is a single one.
+            CorruptDocumentError: A thread is damaged; it was left as it is.
         """
-        await self._portal.arun(self._repair, thread_ids)
+        await self._portal.arun(self._repair, thread_ids, on_progress)
 
-    def repair(self, thread_ids: Sequence[str]) -> None:
+    def repair(
+        self,
+        thread_ids: Sequence[str] | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> None:
         """As `arepair`, blocking."""
-        self._portal.run(self._repair, thread_ids)
+        self._portal.run(self._repair, thread_ids, on_progress)
+
+    async def averify(
+        self,
+        thread_ids: Sequence[str] | None = None,
+        *,
+        settle: float = SETTLE,
+        on_progress: Progress | None = None,
+    ) -> VerifyReport:
+        """Look at all that is stored of threads, beside running graphs.
+
+        Every checkpoint is whole, every index entry right, every stored byte is
+        reachable, and has its checksum: or it is in the report. Nothing is written, and
+        no value is deserialised. All parts are read.
+
+        Args:
+            thread_ids: The threads. None: all of this saver.
+            settle: Seconds for which something must be wrong to be found: what a
+                writer is about to put right is no finding.
+            on_progress: As for `arepair`.
+
+        Raises:
+            InvalidRequestError: `thread_ids` is a single one, or `settle` is none.
+        """
+        return await self._portal.arun(self._verify, thread_ids, settle, on_progress)
+
+    def verify(
+        self,
+        thread_ids: Sequence[str] | None = None,
+        *,
+        settle: float = SETTLE,
+        on_progress: Progress | None = None,
+    ) -> VerifyReport:
+        """As `averify`, blocking."""
+        return self._portal.run(self._verify, thread_ids, settle, on_progress)
 
     async def aenforce_retention(
         self,
@@ -229,9 +285,37 @@ class Upkeep(SaverCore):
             pruned += await self._pruner.prune(thread, choose, ns, look=dry_run)
         return PruneReport(dry_run, tuple(pruned))
 
-    async def _repair(self, thread_ids: Sequence[str]) -> None:
-        for thread in parse_ids("thread_ids", thread_ids):
-            await self._pruner.repair(thread)
+    async def _repair(
+        self, thread_ids: Sequence[str] | None, on_progress: Progress | None
+    ) -> None:
+        verifier, mender = Verifier(self._partition, 0), Mender(self._partition)
+        if thread_ids is None:
+            threads = await verifier.threads()
+        else:
+            threads = parse_ids("thread_ids", thread_ids)
+        damaged: list[JskvError] = []
+        for done, thread in enumerate(threads, 1):
+            try:
+                await mender.repair(thread)
+            except (CorruptDocumentError, UnsupportedFormatError) as exc:
+                damaged.append(exc)
+            if on_progress is not None:
+                on_progress(done, len(threads))
+        if damaged:
+            raise damaged[0]
+
+    async def _verify(
+        self,
+        thread_ids: Sequence[str] | None,
+        settle: float,
+        on_progress: Progress | None,
+    ) -> VerifyReport:
+        verifier = Verifier(self._partition, check_settle(settle))
+        if thread_ids is None:
+            threads = await verifier.threads()
+        else:
+            threads = parse_ids("thread_ids", thread_ids)
+        return await verifier.verify(threads, on_progress)
 
 
 def _parse_name(name: str) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 
 from jskv_saver.adapters.jetstream import keys
 from jskv_saver.adapters.jetstream.bucket import Bucket, Put
@@ -115,6 +116,31 @@ class Declarations:
             await self._sweep(namespace, name, revision - 1)
             await self._entries.remove(keys.catalog_key(namespace, name), revision)
             return
+
+    async def finish(self, namespace: str, catalog: Catalog) -> None:
+        """Carry out to its end what somebody has begun, and died."""
+        name = catalog.spec.name
+        if catalog.state is State.BUILDING:
+            # If present documents do not allow it, it is taken back.
+            with suppress(IncompatibleDeclarationError):
+                await self.ensure(namespace, catalog.spec)
+        elif catalog.state is State.DROPPED:
+            await self._end(namespace, catalog)
+            await self._sweep(namespace, name, catalog.revision - 1)
+            key = keys.catalog_key(namespace, name)
+            await self._entries.remove(key, catalog.revision)
+
+    async def clear(self, namespace: str, name: str) -> None:
+        """Remove what is left of a collection that is not declared."""
+        # First this, then the entry, as in `ensure`.
+        newest = await self._entries.newest_revision(
+            keys.collection_filter(namespace, name)
+        )
+        hints = keys.index_filter(namespace, name)
+        newest = max(newest, await self._entries.newest_revision(hints))
+        key = keys.catalog_key(namespace, name)
+        if not await self._entries.read_newest([key]):
+            await self._sweep(namespace, name, newest)
 
     async def names(self, namespace: str) -> list[str]:
         """The declared collections, sorted."""

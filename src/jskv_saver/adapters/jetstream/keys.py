@@ -135,12 +135,36 @@ def owners_filter() -> str:
     return f"{_THREADS}.>"
 
 
+def declarations_filter() -> str:
+    """The declarations of all collections, of all owners."""
+    return f"*.*.{_CATALOG}"
+
+
+def owner_filters(namespace: str) -> tuple[str, str]:
+    """All documents in an owner's collections, and all their index keys."""
+    owner = encode_token(namespace)
+    return f"*./{owner}.{_DOCUMENT}.>", f"{_INDEX}./{owner}.>"
+
+
+def index_name(key: str) -> str:
+    """The name of the index that an index key is of; empty where it is a digest.
+
+    Raises:
+        CorruptDocumentError: The key is none.
+    """
+    try:
+        name = decode_token(_index_tokens(key, 1)[3])
+    except ValueError:
+        raise _not_an_index_key(key) from None
+    return name if isinstance(name, str) else ""
+
+
 def owners(names: Iterable[str]) -> set[str]:
-    """The owners in keys of the threads' index; digested names are left out."""
+    """The owners in keys of threads or declarations; digested names are left out."""
     found: set[str] = set()
     for token in {name.split(".")[1] for name in names}:
         try:
-            owner = decode_token(token)
+            owner = decode_token(token.removeprefix("/"))
             if isinstance(owner, str):
                 found.add(check_namespace(owner))
         except ValueError:

@@ -16,6 +16,7 @@ from jskv_saver._portal import Portal
 from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Bucket
 from jskv_saver.adapters.jetstream.changes import BucketChanges
+from jskv_saver.adapters.jetstream.checking import Checking
 from jskv_saver.adapters.jetstream.declarations import Declarations
 from jskv_saver.adapters.jetstream.declared import DeclaredPuts
 from jskv_saver.adapters.jetstream.deletes import DeclaredDeletes
@@ -26,6 +27,7 @@ from jskv_saver.adapters.jetstream.options import DEFAULT_BUCKET, parse_options
 from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.adapters.jetstream.repairs import Repairs
 from jskv_saver.adapters.jetstream.reserved import ReservedWrites
+from jskv_saver.adapters.jetstream.upkeep import StoreUpkeep
 from jskv_saver.document import paging, requests
 from jskv_saver.document.bound import BoundDocuments
 from jskv_saver.document.declarations import parse_spec
@@ -55,7 +57,7 @@ _RESERVE: Final = 2048
 """Bytes of a value kept free for what a document carries beside its data."""
 
 
-class JetStreamDocumentStore:
+class JetStreamDocumentStore(StoreUpkeep):
     """A document store in a JetStream KV bucket.
 
     It connects, and makes or binds the bucket, on first use. Entered with `async
@@ -106,7 +108,8 @@ class JetStreamDocumentStore:
         self._followed: set[BucketChanges] = set()
         entries = self._entries = Entries(bucket)
         intents = self._intents = Intents(bucket, entries)
-        self._reading = Reading(bucket, entries, Repairs(bucket, entries, intents))
+        repairs = Repairs(bucket, entries, intents)
+        self._reading = Reading(bucket, entries, repairs)
         self._reserved = ReservedWrites(bucket, entries, patience)
         fences = Fences(bucket, entries, intents, patience)
         self._deletes = DeclaredDeletes(
@@ -118,6 +121,7 @@ class JetStreamDocumentStore:
         self._declarations = Declarations(
             bucket, entries, self._reading, intents, patience
         )
+        self._checking = Checking(bucket, entries, repairs, self._declarations)
 
     def __copy__(self) -> JetStreamDocumentStore:
         return self

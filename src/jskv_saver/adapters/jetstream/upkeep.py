@@ -1,0 +1,41 @@
+"""The store's calls that look at users' collections, and mend them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jskv_saver._portal import Portal
+from jskv_saver.adapters.jetstream.checking import Checking
+from jskv_saver.document.findings import SETTLE, Finding, check_settle
+from jskv_saver.document.names import check_namespace
+
+
+class StoreUpkeep:
+    """What a store does for its collections beside the port."""
+
+    _portal: Portal
+    _checking: Checking
+
+    async def owners(self) -> Sequence[str]:
+        """The owners of declared collections in the bucket, sorted."""
+        return await self._portal.arun(self._checking.owners)
+
+    async def verify(
+        self, namespace: str, *, settle: float = SETTLE
+    ) -> Sequence[Finding]:
+        """Look at an owner's collections: what is damaged, missing or left over.
+
+        Args:
+            namespace: The owner.
+            settle: Seconds for which something must be wrong to be found: what a
+                writer is about to put right is no finding.
+        """
+        check_namespace(namespace)
+        return await self._portal.arun(
+            self._checking.verify, namespace, check_settle(settle)
+        )
+
+    async def repair(self, namespace: str) -> None:
+        """Mend an owner's indexes, and remove what calls that died left of them."""
+        check_namespace(namespace)
+        await self._portal.arun(self._checking.repair, namespace)
