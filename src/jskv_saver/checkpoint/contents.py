@@ -10,7 +10,6 @@ from typing import TypeAlias
 from langgraph.checkpoint.serde.types import TASKS
 
 from jskv_saver.checkpoint.layout import (
-    PARTS,
     RECORDS,
     WRITES,
     Record,
@@ -21,9 +20,9 @@ from jskv_saver.checkpoint.layout import (
 from jskv_saver.checkpoint.partition import (
     Partition,
     missing_part,
-    part_of,
     scope_of,
 )
+from jskv_saver.checkpoint.parts import Parts
 from jskv_saver.checkpoint.values import Entry, Typed, join
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
@@ -88,18 +87,19 @@ class Contents:
         self, records: Sequence[tuple[Scope, Record]]
     ) -> list[Typed | None]:
         """The metadata of some records; None where it is gone."""
-        parts = await self._parts(
-            (scope, run.part)
-            for scope, record in records
-            for run in record.metadata.runs
-            if run.part
-        )
+        parts = Parts()
+        for scope, record in records:
+            named = [part for part, _, _ in record.metadata.pieces() if part]
+            if named:
+                parts.at_hand(scope, record)
+                parts.want(scope, record, named)
+        await parts.read(self._store, self._namespace)
         result: list[Typed | None] = []
         for scope, record in records:
             try:
-                content = join(record.metadata, record.inline, parts.get(scope, {}))
+                content = join(record.metadata, record.inline, parts.of(scope))
             except KeyError as exc:
-                if not await self._is_gone(scope, record):
+                if not await self._partition.is_gone(scope, record):
                     raise missing_part(scope, exc.args[0]) from exc
                 result.append(None)
             else:
@@ -118,10 +118,12 @@ class Contents:
             writes: The ids of writes by record, where they are at hand; else they are
                 looked for, which suits a few records.
         """
+        parts = Parts()
+        for scope, record in records:
+            parts.at_hand(scope, record)
         reads: dict[tuple[str, Pattern], None] = {}
         for scope, record in records:
-            for digest in record.digests():
-                reads[PARTS, scope.part(digest)] = None
+            parts.want(scope, record, record.digests())
             for id in (record.id, record.parent if had_sends(record) else None):
                 if id is None:
                     continue
@@ -130,25 +132,23 @@ class Contents:
                 else:
                     found = writes.get(scope.record(id), ())
                     reads.update(dict.fromkeys((WRITES, path) for path in found))
-        parts: dict[Scope, dict[bytes, bytes]] = {}
         documents: list[Document] = []
-        if reads:
-            stored = await self._store.get_many(self._namespace, list(reads))
+        if together := [*reads, *parts.reads]:
+            stored = await self._store.get_many(self._namespace, together)
             for (collection, _), document in stored.items():
-                if collection == PARTS:
-                    digest, content = part_of(document)
-                    parts.setdefault(scope_of(document.id), {})[digest] = content
-                else:
+                if collection == WRITES:
                     documents.append(document)
+                else:
+                    parts.take(collection, document)
+            if parts.look_apart():
+                await parts.read(self._store, self._namespace)
         grouped = await self._grouped(documents)
         result: list[Loaded] = []
         for scope, record in records:
             try:
-                result.append(
-                    loaded_from(scope, record, {}, parts.get(scope, {}), grouped)
-                )
+                result.append(loaded_from(scope, record, {}, parts.of(scope), grouped))
             except KeyError as exc:
-                if not await self._is_gone(scope, record):
+                if not await self._partition.is_gone(scope, record):
                     raise missing_part(scope, exc.args[0]) from exc
         return result
 
@@ -204,10 +204,8 @@ class Contents:
     ) -> dict[str, Typed]:
         """Some channel values of a record."""
         entries = {channel: record.channels[channel] for channel in channels}
-        parts = await self._partition.parts(
-            scope,
-            {run.part for entry in entries.values() for run in entry.runs} - {b""},
-        )
+        named = {part for e in entries.values() for part, _, _ in e.pieces()}
+        parts = await self._partition.parts(scope, record, named - {b""})
         try:
             return {
                 channel: Typed(entry.kind, join(entry, record.inline, parts))
@@ -215,22 +213,6 @@ class Contents:
             }
         except KeyError as exc:
             raise missing_part(scope, exc.args[0]) from exc
-
-    async def _parts(
-        self, wanted: Iterable[tuple[Scope, bytes]]
-    ) -> dict[Scope, dict[bytes, bytes]]:
-        reads = [(PARTS, scope.part(digest)) for scope, digest in dict.fromkeys(wanted)]
-        parts: dict[Scope, dict[bytes, bytes]] = {}
-        if reads:
-            found = await self._store.get_many(self._namespace, reads)
-            for document in found.values():
-                digest, content = part_of(document)
-                parts.setdefault(scope_of(document.id), {})[digest] = content
-        return parts
-
-    async def _is_gone(self, scope: Scope, record: Record) -> bool:
-        found, _ = await self._partition.records(scope, [record.id])
-        return record.id not in found or found[record.id].version != record.version
 
 
 async def pause(attempt: int) -> None:

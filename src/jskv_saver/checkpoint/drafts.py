@@ -20,22 +20,22 @@ from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
     digest_of,
+    table_of,
 )
-from jskv_saver.checkpoint.values import Entry, Typed, greatest, join
+from jskv_saver.checkpoint.values import Entry, Typed, bytes_of, greatest, join
 from jskv_saver.errors import InvalidRequestError
 
 INLINE = 512
 """Bytes up to which a value is kept in the record itself."""
-INLINE_FIRST = 1536
-"""Bytes up to which the first checkpoint of a namespace keeps all its values so: many
-threads have no other, and a part would be a message more."""
+OWN = 4096
+"""Bytes of new parts up to which the record brings them itself: a message less."""
 INLINE_RECORD = 32_768
 """Bytes up to which a checkpoint's skeleton and its metadata are."""
 INLINE_TOTAL = 131_072
 """Bytes above which a record keeps no channel value in itself."""
 
 _MOST_STEPS = 1 << 31
-_BYTES_PER_RUN = 40
+_BYTES_PER_RUN = 56
 """What a run costs in the record that names it, at most about."""
 _APART = frozenset(("id", "channel_values", "channel_versions"))
 
@@ -54,7 +54,8 @@ class Base(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes that it holds in memory, about."""
-        return len(self.record.inline) + sum(
+        record = self.record
+        return (len(record.inline) + len(record.own) + len(record.table)) + sum(
             len(v.content) for v in self.values.values()
         )
 
@@ -230,6 +231,7 @@ class _Packer:
     def __init__(self, part_size: int, naming: Callable[[bytes], bytes]) -> None:
         self.parts: dict[bytes, bytes] = {}
         self.inline = bytearray()
+        self.own = b""
         self._part_size = part_size
         self._naming = naming
         self._small = bytearray()
@@ -270,6 +272,15 @@ class _Packer:
         self._small.clear()
         self._waiting.clear()
 
+    def take_own(self, most: int) -> bytes:
+        """Leave the new bytes to the record itself if they are few: their digest."""
+        if len(self.parts) == 1:
+            ((name, content),) = self.parts.items()
+            if len(content) <= most:
+                self.parts, self.own = {}, content
+                return name
+        return b""
+
 
 def lay_out(
     draft: Draft,
@@ -291,14 +302,17 @@ def lay_out(
         What its children may refer to, with the record itself, and the parts that
         must be stored before it, by digest.
     """
+    located = base.record.located if base else {}
+    raw = bytes_of(draft.id)
+    if located and raw <= max(located.values()):
+        # A clock is behind. Whoever puts an id again must see what refers to it: only
+        # greater ids do.
+        return lay_out(draft, None, known, part_size, naming)
     packer = _Packer(part_size, naming)
     small = [v for _, v in draft.values.values() if len(v) <= INLINE]
     threshold = INLINE
     if len(small) * INLINE > (most := min(INLINE_TOTAL, part_size // 4)):
         threshold = INLINE if sum(map(len, small)) <= most else 0
-    elif not known and base is None:
-        if sum([len(v) for _, v in draft.values.values()]) <= min(INLINE_FIRST, most):
-            threshold = INLINE_FIRST
     open_entries: list[tuple[dict[str, Entry], str, str, list[Run]]] = []
     named = 0
 
@@ -347,6 +361,10 @@ def lay_out(
     packer.close()
     for into, name, kind, runs in open_entries:
         into[name] = Entry(kind, tuple(runs))
+    own = packer.take_own(min(OWN, part_size // 4)) if raw else b""
+    table, bringers = table_of(
+        [whole["skeleton"], whole["metadata"], *entries.values()], own, located
+    )
     record = Record(
         id=draft.id,
         parent=draft.parent,
@@ -359,6 +377,9 @@ def lay_out(
         metadata=whole["metadata"],
         channels=entries,
         inline=bytes(packer.inline),
+        table=table,
+        own=packer.own,
+        bringers=bringers,
     )
     return Base(record, values), packer.parts
 

@@ -9,8 +9,11 @@
     rn  agent, thread, run, ns               index: this run wrote here
 
 A record is a document of byte fields: `l` its layout as MessagePack, `k` the greatest
-ids known beside its own and `d` the digests of the parts that it refers to, 16 bytes
-each, and `b` its own inline bytes.
+ids known beside its own, `d` the digests of the parts that it refers to, 16 bytes
+each, and `b` its own inline bytes. A few new bytes are a part that the record brings
+itself: `p` is its content, and the first of `d` its digest. Descendants refer to it
+where it is: `r` has the ids of the records that bring the next of `d`, 16 bytes each.
+Before such a record is purged, the part that it brings is stored by itself.
 """
 
 from __future__ import annotations
@@ -108,6 +111,11 @@ class Record(NamedTuple):
         metadata: Its metadata.
         channels: Its channel values.
         inline: The bytes of the runs that name no part.
+        table: The digests of the parts that it refers to, in a row: first that of the
+            part that it brings itself, then those that other records bring.
+        own: The content of the part that it brings itself; empty: it brings none.
+        bringers: The ids of the records that bring the next parts of the table, as 16
+            bytes each, in a row.
         version: The document's version.
         stored_at: When it was stored, by the clock of who did; `NEVER` before that.
     """
@@ -123,6 +131,9 @@ class Record(NamedTuple):
     metadata: Entry
     channels: Mapping[str, Entry]
     inline: bytes
+    table: bytes = b""
+    own: bytes = b""
+    bringers: bytes = b""
     version: int = 0
     stored_at: datetime = NEVER
 
@@ -142,11 +153,24 @@ class Record(NamedTuple):
         yield self.metadata
         yield from self.channels.values()
 
-    def digests(self) -> set[bytes]:
+    def digests(self) -> list[bytes]:
         """The parts that it refers to."""
-        found = {part for entry in self.entries() for part, _, _ in entry.pieces()}
-        found.discard(b"")
-        return found
+        table = self.table
+        return [table[at : at + DIGEST] for at in range(0, len(table), DIGEST)]
+
+    @property
+    def brought(self) -> dict[bytes, bytes]:
+        """The part that it brings itself, by digest."""
+        return {self.table[:DIGEST]: self.own} if self.own else {}
+
+    @property
+    def located(self) -> dict[bytes, bytes]:
+        """Of the parts that it refers to, those that records bring, and whose."""
+        if not (self.own or self.bringers):
+            return {}
+        ids = bytes_of(self.id) + self.bringers if self.own else self.bringers
+        table = self.table
+        return {table[at : at + 16]: ids[at : at + 16] for at in range(0, len(ids), 16)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +207,34 @@ def digest_of(content: bytes) -> bytes:
     return blake2b(content, digest_size=DIGEST).digest()
 
 
+def table_of(
+    entries: Iterable[Entry], own: bytes, located: Mapping[bytes, bytes]
+) -> tuple[bytes, bytes]:
+    """The table of a record and the ids of those that bring its parts, as in `Record`.
+
+    Args:
+        entries: All its values.
+        own: The digest of the part that it brings itself; empty: it brings none.
+        located: Parts that records bring, with the bytes of their ids.
+    """
+    digests = dict.fromkeys([part for e in entries for part, _, _ in e.pieces()])
+    digests.pop(b"", None)
+    digests.pop(own, None)
+    there = [digest for digest in digests if digest in located]
+    apart = [digest for digest in digests if digest not in located]
+    bringers = [located[digest] for digest in there]
+    return b"".join([own, *there, *apart]), b"".join(bringers)
+
+
 def encode_record(record: Record) -> dict[str, Any]:
     """The document of a record."""
-    table: dict[bytes, int] = {}
+    table = {digest: at for at, digest in enumerate(record.digests())}
+    table[b""] = -1
 
     def flat(entry: Entry) -> list[Any]:
         out: list[Any] = [entry.kind]
-        for part, offset, length in entry.runs:
-            at = table.setdefault(part, len(table)) if part else -1
-            out += (at, offset, length)
+        for part, offset, length in entry.pieces():
+            out += (table[part], offset, length)
         return out
 
     names: tuple[str, ...] = ()
@@ -213,7 +256,12 @@ def encode_record(record: Record) -> dict[str, Any]:
         flat(record.metadata),
         {name: flat(entry) for name, entry in record.channels.items()},
     )
-    return {"l": pack(layout), "k": raw, "d": b"".join(table), "b": record.inline}
+    data = {"l": pack(layout), "k": raw, "d": record.table, "b": record.inline}
+    if record.own:
+        data["p"] = record.own
+    if record.bringers:
+        data["r"] = record.bringers
+    return data
 
 
 def decode_record(document: Document) -> Record:
@@ -244,6 +292,9 @@ def decode_record(document: Document) -> Record:
             metadata=read_entry(metadata, table),
             channels=Entries(channels, table),
             inline=data["b"],
+            table=digests,
+            own=data.get("p", b""),
+            bringers=data.get("r", b""),
             version=document.version,
             stored_at=document.updated_at,
         )

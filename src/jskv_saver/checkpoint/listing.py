@@ -9,7 +9,7 @@ from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
 )
-from jskv_saver.checkpoint.partition import PAGE
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.values import (
     KNOWN,

@@ -14,13 +14,13 @@ from jskv_saver.checkpoint.layout import (
     Epoch,
     Record,
     Scope,
-    content_of,
     decode_epoch,
     decode_record,
     digest_of,
     is_epoch,
     key_of,
 )
+from jskv_saver.checkpoint.parts import PAGE, Parts
 from jskv_saver.checkpoint.sealing import SealedStore
 from jskv_saver.checkpoint.values import (
     KNOWN,
@@ -28,9 +28,6 @@ from jskv_saver.checkpoint.values import (
 from jskv_saver.document.model import Document, DocumentId, Path, path_of
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
-
-PAGE = 256
-"""Documents that one read asks for at most, where it can be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +144,22 @@ class Partition:
         return records, read
 
     async def parts(
-        self, scope: Scope, digests: Iterable[bytes]
+        self, scope: Scope, record: Record, digests: Iterable[bytes]
     ) -> Mapping[bytes, bytes]:
-        """The parts with some digests; missing ones are left out."""
-        wanted = [(PARTS, scope.part(digest)) for digest in digests]
-        if not wanted:
-            return {}
-        found = await self.store.get_many(self.namespace, wanted)
-        return dict(part_of(document) for document in found.values())
+        """Some of the parts of a record; missing ones are left out."""
+        parts = Parts()
+        parts.at_hand(scope, record)
+        parts.want(scope, record, digests)
+        await parts.read(self.store, self.namespace)
+        return parts.of(scope)
 
-
-def part_of(document: Document) -> tuple[bytes, bytes]:
-    """The digest and the content of a part."""
-    return bytes.fromhex(document.id[-1]), content_of(PARTS, document)
+    async def is_gone(self, scope: Scope, record: Record) -> bool:
+        """Whether a record was removed, or replaced, or is about to be removed."""
+        found, epoch = await self.records(scope, [record.id], epoch=True)
+        stored = found.get(record.id)
+        if stored is None or stored.version != record.version:
+            return True
+        return epoch is not None and epoch.kills(stored)
 
 
 def missing_part(scope: Scope, digest: bytes) -> CorruptDocumentError:

@@ -5,7 +5,8 @@
    on a dead checkpoint from here on: his fence is broken, and he reads the epoch.
 3. Read the names again. What was put meanwhile and needs a dead checkpoint spares it:
    the epoch is put again without it.
-4. Purge the dead records at the versions seen, then their writes.
+4. Store by themselves the parts that the dead bring and survivors refer to; purge the
+   dead records at the versions seen, then their writes.
 5. Read the survivors, and purge the parts that none refers to and that are older
    than the epoch.
 6. Put an epoch that names nobody but the greatest ids, unless somebody wrote since.
@@ -21,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from jskv_saver.checkpoint.bringers import parts_to_keep, store_apart
 from jskv_saver.checkpoint.choosing import (
     Choose,
     children_first,
@@ -40,7 +42,8 @@ from jskv_saver.checkpoint.layout import (
     encode_epoch,
 )
 from jskv_saver.checkpoint.litter import Litter
-from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
+from jskv_saver.checkpoint.partition import Partition, scope_of
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.patience import gather_some, persist
 from jskv_saver.checkpoint.reports import PrunedNamespace, bytes_of_records
 from jskv_saver.checkpoint.senders import senders_among
@@ -63,6 +66,7 @@ class _Claim:
         dead: The records to remove.
         bounds: The checkpoints whose writes go, and the version below which: younger
             ones are of a new life.
+        kept: The parts that the dead bring and others refer to.
         rest: More is dead than one epoch can name.
         litter: Whether it is a repair, and something lies about.
         records: All records that were there.
@@ -71,6 +75,7 @@ class _Claim:
     version: int | None
     dead: Mapping[str, Record] = field(default_factory=dict)
     bounds: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[bytes, bytes] = field(default_factory=dict)
     rest: bool = False
     litter: bool = False
     records: Mapping[str, Record] = field(default_factory=dict)
@@ -258,7 +263,8 @@ class Pruner:
             bounds = {id: since.get(id, first) for id in dead.keys() | lost}
             for id in new & dead.keys():
                 bounds[id] = min(bounds[id], now[id].version)
-            claim = _Claim(version, dead, bounds, rest, litter, records)
+            kept = parts_to_keep(dead, now)
+            claim = _Claim(version, dead, bounds, kept, rest, litter, records)
             return True
 
         await persist(attempt)
@@ -312,6 +318,7 @@ class Pruner:
     async def _remove(self, scope: Scope, claim: _Claim, repair: bool) -> None:
         """Remove what an epoch names, then the parts that nothing refers to."""
         assert claim.version is not None
+        await store_apart(self._partition, scope, claim.kept)
         await self._remove_records(scope, claim.dead)
         await self._remove_writes(scope, claim.bounds)
         await self._remove_parts(scope, claim.version)

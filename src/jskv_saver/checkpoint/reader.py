@@ -17,7 +17,6 @@ from jskv_saver.checkpoint.drafts import Base
 from jskv_saver.checkpoint.heads import Head
 from jskv_saver.checkpoint.layout import (
     EPOCH,
-    PARTS,
     RECORDS,
     WRITES,
     Record,
@@ -30,12 +29,12 @@ from jskv_saver.checkpoint.layout import (
 from jskv_saver.checkpoint.partition import (
     Partition,
     missing_part,
-    part_of,
 )
+from jskv_saver.checkpoint.parts import Parts
 from jskv_saver.checkpoint.values import (
     KNOWN,
 )
-from jskv_saver.document.model import Document, Path, Pattern, path_of
+from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.errors import StoreUnavailableError
 
 
@@ -115,6 +114,7 @@ class Reader(Contents):
     async def by_id(self, scope: Scope, id: str) -> Loaded | None:
         """The checkpoint with an id, or None."""
         key = (RECORDS, scope.record(id))
+        seen = 0
         for attempt in range(ATTEMPTS):
             await pause(attempt)
             found = await self._store.get_many(
@@ -130,6 +130,10 @@ class Reader(Contents):
                 if head and head.known:
                     self._heads.met(scope, id, head.known[0])
                 return loaded
+            if record.version == seen:
+                # Not gone, and not whole any more: it is about to be removed.
+                return None
+            seen = record.version
         raise _overtaken(scope)
 
     def _remember(self, loaded: Loaded, fence: int, known: tuple[str, ...]) -> None:
@@ -157,26 +161,19 @@ class Reader(Contents):
             self._heads.forget(scope)
             at_hand = None
         values = at_hand.values if at_hand else {}
-        digests = {
-            run.part
-            for entry in (
-                record.skeleton,
-                record.metadata,
-                *(e for name, e in record.channels.items() if name not in values),
-            )
-            for run in entry.runs
-            if run.part
-        }
-        reads: list[tuple[str, Pattern]] = [
-            (PARTS, scope.part(digest)) for digest in digests
-        ]
+        entries = [record.skeleton, record.metadata]
+        entries += [e for name, e in record.channels.items() if name not in values]
+        parts = Parts()
+        parts.at_hand(scope, record)
+        named = {part for entry in entries for part, _, _ in entry.pieces()}
+        parts.want(scope, record, named - {b""})
+        reads = parts.reads
         own = (RECORDS, scope.record(record.id))
         if writes is None:
             # Once more with its writes: without it they may be gone as well.
             reads += [own, *scope.writes(record.id)]
         if had_sends(record):
             reads += scope.writes(record.parent or "")
-        parts: dict[bytes, bytes] = {}
         documents: list[Document] = list(writes or ())
         if reads:
             found = dict(await self._store.get_many(self._namespace, reads))
@@ -184,16 +181,17 @@ class Reader(Contents):
             if writes is None and (again is None or again.version != record.version):
                 return None
             for (collection, _), document in found.items():
-                if collection == PARTS:
-                    digest, content = part_of(document)
-                    parts[digest] = content
-                else:
+                if collection == WRITES:
                     documents.append(document)
+                else:
+                    parts.take(collection, document)
+            if parts.look_apart():
+                await parts.read(self._store, self._namespace)
         grouped = await self._grouped(documents)
         try:
-            return loaded_from(scope, record, values, parts, grouped)
+            return loaded_from(scope, record, values, parts.of(scope), grouped)
         except KeyError as exc:
-            if await self._is_gone(scope, record):
+            if await self._partition.is_gone(scope, record):
                 return None
             raise missing_part(scope, exc.args[0]) from exc
 

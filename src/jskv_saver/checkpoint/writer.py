@@ -19,6 +19,7 @@ from jskv_saver.checkpoint.layout import (
     RUNS,
     THREADS,
     WRITES,
+    Record,
     Scope,
     encode_record,
 )
@@ -109,7 +110,7 @@ class Writer:
             self._heads.forget(draft.scope)
             # Never repeated: if it is there, it was stored; if not, it may still be.
             try:
-                stored = await self._is_stored(draft, serde)
+                stored, _ = await self._look_up(draft, serde)
             except StoreUnavailableError:
                 raise lost from None
             if not stored:
@@ -123,9 +124,11 @@ class Writer:
         head = remembered or await self._partition.read_head(scope)
         if holding and head.fence:
             await holding.covers(scope, head.fence)
+        dead: Record | None = None
         if head.known and draft.id <= head.known[0]:
             # Not above the greatest: it may be there already.
-            if await self._is_stored(draft, serde):
+            stored, dead = await self._look_up(draft, serde)
+            if stored:
                 return True
         if self._is_conflict(head, draft):
             heads.forget(scope)
@@ -135,7 +138,7 @@ class Writer:
             raise writer_conflict(head, draft)
         try:
             base = await self._base(head, draft)
-            head = await self._store_checkpoint(head, base, draft, holding)
+            head = await self._store_checkpoint(head, base, draft, dead, holding)
         except LeaseLostError:
             raise
         except VersionConflictError:
@@ -197,7 +200,7 @@ class Writer:
             if record.channels[name].length > INLINE
         }
         digests = {run.part for entry in changed.values() for run in entry.runs}
-        parts = await self._partition.parts(scope, digests - {b""})
+        parts = await self._partition.parts(scope, record, digests - {b""})
         values: dict[str, Typed] = {}
         for name, entry in changed.items():
             if all(not run.part or run.part in parts for run in entry.runs):
@@ -205,11 +208,19 @@ class Writer:
         return Base(record, values)
 
     async def _store_checkpoint(
-        self, head: Head, base: Base | None, draft: Draft, holding: Holding | None
+        self,
+        head: Head,
+        base: Base | None,
+        draft: Draft,
+        dead: Record | None,
+        holding: Holding | None,
     ) -> Head:
         scope = draft.scope
         naming = self._partition.naming(scope)
         new, parts = lay_out(draft, base, head.known, self.part_size, naming)
+        if dead:
+            # Others may refer to the part that the replaced record brought.
+            parts |= dead.brought
         fence = head.fence
         writes: list[Write] = []
         # Under a lease what is opened has to be looked at: see `Holding`.
@@ -251,26 +262,30 @@ class Writer:
         names = with_name(head.names if head.fence else [], record.id)
         return Head(record.version, known, new._replace(record=record), runs, names)
 
-    async def _is_stored(self, draft: Draft, serde: SerializerProtocol) -> bool:
-        """Whether the checkpoint is there, with the same content."""
+    async def _look_up(
+        self, draft: Draft, serde: SerializerProtocol
+    ) -> tuple[bool, Record | None]:
+        """Whether the checkpoint is there, with the same content.
+
+        Not there, but about to be removed: its record.
+        """
         scope = draft.scope
         records, epoch = await self._partition.records(scope, [draft.id], epoch=True)
         record = records.get(draft.id)
         if record is None:
-            return False
+            return False, None
         if epoch and epoch.kills(record):
-            return False
-        parts = await self._partition.parts(scope, record.digests())
+            return False, record
+        parts = await self._partition.parts(scope, record, record.digests())
         try:
             stored = value_bytes(record, parts)
             skeleton = join(record.skeleton, record.inline, parts)
             metadata = join(record.metadata, record.inline, parts)
         except KeyError as exc:
-            again, _ = await self._partition.records(scope, [draft.id])
-            if draft.id in again and again[draft.id].version == record.version:
+            if not await self._partition.is_gone(scope, record):
                 raise missing_part(scope, exc.args[0]) from exc
             # Removed while it was compared.
-            return await self._is_stored(draft, serde)
+            return await self._look_up(draft, serde)
         pairs = [
             (Typed(record.skeleton.kind, skeleton), draft.skeleton),
             (Typed(record.metadata.kind, metadata), draft.metadata),
@@ -288,7 +303,7 @@ class Writer:
             and stored.keys() == draft.values.keys()
             and all(alike(old, new, serde) for old, new in pairs)
         ):
-            return True
+            return True, None
         raise DivergentCheckpointError(
             f"checkpoint {draft.id!r} of thread {scope.thread!r} is stored already, "
             "with other content; a checkpoint never changes: give the new one an id "

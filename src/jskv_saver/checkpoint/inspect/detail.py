@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import ChannelVersions
 
 from jskv_saver.checkpoint.inspect.history import source_and_step
 from jskv_saver.checkpoint.inspect.preview import is_encrypted, preview
-from jskv_saver.checkpoint.inspect.reading import read, record_paths
+from jskv_saver.checkpoint.inspect.reading import record_paths
 from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import (
     PARTS,
@@ -20,7 +20,8 @@ from jskv_saver.checkpoint.layout import (
     decode_record,
     key_of,
 )
-from jskv_saver.checkpoint.partition import part_of, scope_of
+from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.parts import Parts
 from jskv_saver.checkpoint.values import (
     Entry,
     join,
@@ -199,10 +200,11 @@ async def _detail(
         for run in (entry.runs if entry.length <= _OPENED else entry.runs[:1])
         if run.part
     }
-    found = await read(
-        store, ref.namespace, [(PARTS, scope.part(digest)) for digest in wanted]
-    )
-    parts = dict(part_of(part) for part in found.values())
+    found = Parts()
+    found.at_hand(scope, record)
+    found.want(scope, record, wanted)
+    await found.read(store, ref.namespace)
+    parts = found.of(scope)
     source, step = source_and_step(record, parts)
     return CheckpointDetail(
         ref=ref,

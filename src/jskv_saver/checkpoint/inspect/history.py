@@ -16,13 +16,13 @@ from jskv_saver.checkpoint.inspect.reading import (
 from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import (
     EPOCH,
-    PARTS,
     RECORDS,
     WRITES,
     Record,
     decode_record,
 )
-from jskv_saver.checkpoint.partition import part_of, scope_of
+from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.parts import Parts
 from jskv_saver.checkpoint.values import (
     join,
 )
@@ -106,7 +106,12 @@ async def thread_history(
         store, ref.namespace, [(RECORDS, path) for path in parents - records.keys()]
     )
     bases = records | {path: decode_record(found) for path, found in older.items()}
-    parts = await _metadata_parts(store, ref.namespace, records)
+    parts = Parts()
+    for path, record in records.items():
+        named = [run.part for run in record.metadata.runs if run.part]
+        parts.at_hand(scope_of(path), record)
+        parts.want(scope_of(path), record, named)
+    await parts.read(store, ref.namespace)
     writes = await _write_counts(store, ref.namespace, within, set(records))
     return ThreadHistory(
         ref,
@@ -117,27 +122,13 @@ async def thread_history(
                 records[path],
                 documents[path],
                 bases.get((*path[:3], records[path].parent or EPOCH)),
-                parts,
+                parts.of(scope_of(path)),
                 writes.get(path, 0),
             )
             for path in chosen
             if path in records
         ),
     )
-
-
-async def _metadata_parts(
-    store: DocumentStore, namespace: str, records: Mapping[Path, Record]
-) -> dict[bytes, bytes]:
-    wanted = {
-        scope_of(path).part(run.part)
-        for path, record in records.items()
-        for run in record.metadata.runs
-        if run.part
-    }
-    found = await read(store, namespace, [(PARTS, path) for path in wanted])
-    # By content: the same digest is the same bytes, whichever namespace has it.
-    return dict(part_of(part) for part in found.values())
 
 
 async def _write_counts(
@@ -164,14 +155,14 @@ def _info(
     writes: int,
 ) -> CheckpointInfo:
     source, step = source_and_step(record, parts)
-    old = base.digests() if base else set()
+    old = {*base.digests()} if base else set()
     own: Any = document.data
-    new, shared = sum(len(own[field]) for field in ("l", "k", "d", "b")), 0
+    new, shared = sum(map(len, own.values())), 0
     for entry in record.entries():
         for run in entry.runs:
             if run.part in old:
                 shared += run.length
-            elif run.part:
+            elif run.part and run.part not in record.brought:
                 new += run.length
     return CheckpointInfo(
         ns=path[2],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jskv_saver.checkpoint.layout import EPOCH, RECORDS
-from jskv_saver.checkpoint.partition import PAGE
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.document.model import Document, Path, path_of
 from jskv_saver.document.port import DocumentStore
 
