@@ -20,6 +20,7 @@ from jskv_saver.checkpoint.layout import (
     is_epoch,
 )
 from jskv_saver.checkpoint.partition import scope_of
+from jskv_saver.checkpoint.values import uuid_of
 from jskv_saver.checkpoint.writes import part_names
 from jskv_saver.document.declarations import parse_spec
 from jskv_saver.document.model import Document, Path, path_of
@@ -39,11 +40,19 @@ async def check_threads(store: DocumentStore, *threads: str) -> None:
         index = await _paths(store, THREADS, thread) | await _paths(store, RUNS, thread)
         parts = await _paths(store, PARTS, thread)
         alive: set[Path] = set()
-        async for scope, record in _records(store, thread):
+        records = [each async for each in _records(store, thread)]
+        brought = {scope.record(r.id): r.brought for scope, r in records}
+        for scope, record in records:
             alive.add(scope.record(record.id))
             wanted = {scope.prefix} | ({scope.run(record.run)} if record.run else set())
             assert wanted <= index, f"{record.id}: {wanted - index} are not indexed"
-            named = {scope.part(digest) for digest in record.digests()}
+            located = record.located
+            named = {
+                scope.part(digest)
+                for digest in record.digests()
+                if digest not in located
+                or digest not in brought.get(scope.record(uuid_of(located[digest])), {})
+            }
             assert named <= parts, f"{record.id}: {named - parts} are not stored"
         pieces = await _paths(store, WRITES, thread)
         async for document in _tasks(store, thread):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.checkpoint.saving import at, checkpoint, meta
 from jskv_saver.checkpoint.config import parse_ref
 from jskv_saver.checkpoint.drafts import (
     INLINE,
-    INLINE_FIRST,
+    OWN,
     Base,
     Draft,
     draft_of,
@@ -33,8 +34,10 @@ from jskv_saver.checkpoint.values import (
     KNOWN,
     Entry,
     Typed,
+    bytes_of,
     greatest,
     join,
+    uuid_of,
 )
 from jskv_saver.document.model import Document
 
@@ -70,6 +73,22 @@ def stored(record: Record) -> Record:
     return decode_record(Document(("a", "t", "", record.id), fields, 7, now, now))
 
 
+def uuid_at(n: int) -> str:
+    """The id with this number among UUIDs."""
+    return f"00000000-0000-0000-0000-{n:012x}"
+
+
+def text(n: int) -> str:
+    """Text of 600 bytes that has nothing in common with another number's."""
+    return random.Random(n).randbytes(300).hex()
+
+
+def growing(n: int, log: Sequence[str], base: Base | None = None) -> Draft:
+    """A checkpoint with this number whose value grew since its parent."""
+    parent = base.record.id if base else None
+    return draft(uuid_at(n), {"log": log}, {"log": n}, {"log": n}, parent=parent)
+
+
 VALUES = st.dictionaries(
     st.sampled_from(["a", "b", "c\x00", "é", "half \ud83d"]),
     st.one_of(
@@ -82,32 +101,46 @@ VALUES = st.dictionaries(
 )
 
 
-@given(states=st.lists(VALUES, min_size=1, max_size=6), data=st.data())
+IDS = st.one_of(
+    st.integers(0, 99).map(uuid_at),
+    st.integers(0, 99).map(str),
+    st.sampled_from([uuid_at(10).upper(), "9" * 36, "é"]),
+)
+
+
+@given(
+    ids=st.lists(IDS, min_size=1, max_size=6, unique=True),
+    part_size=st.sampled_from([2048, PART_SIZE, 524_288]),
+    data=st.data(),
+)
 def test_any_history_is_rebuilt(
-    states: list[dict[str, Any]], data: st.DataObject
+    ids: list[str], part_size: int, data: st.DataObject
 ) -> None:
-    parts: dict[bytes, bytes] = {}
-    bases: list[Base] = []
+    apart: dict[bytes, bytes] = {}
+    bases: dict[str, Base] = {}
     known: tuple[str, ...] = ()
     versions: dict[str, Any] = {}
-    for n, state in enumerate(states):
-        base = data.draw(st.sampled_from([None, *bases]))
+    for n, id in enumerate(ids):
+        state = data.draw(VALUES)
+        base = data.draw(st.sampled_from([None, *bases.values()]))
         # Half of the versions move on; what did not must be the parent's value.
         new = {c: n for c in state if data.draw(st.booleans())}
         versions = {**dict.fromkeys(state, 0), **(base.record.versions if base else {})}
         versions |= new
-        wanted = draft(f"{n}", state, {c: versions[c] for c in state}, new)
+        wanted = draft(id, state, {c: versions[c] for c in state}, new)
         carried = {c for c in state if base and wanted.carries(c, base)}
-        laid, fresh = lay_out(wanted, base, known, PART_SIZE)
-        assert all(0 < len(content) <= PART_SIZE for content in fresh.values())
-        parts |= fresh
+        laid, fresh = lay_out(wanted, base, known, part_size)
+        assert all(0 < len(content) <= part_size for content in fresh.values())
+        apart |= fresh
         record = stored(laid.record)
-        assert record.digests() <= parts.keys()
+        bases[id] = laid
+        parts = found_by(record, bases, apart)
         found = value_bytes(record, parts)
         for channel, typed in wanted.values.items():
             if channel in carried and base is not None:
                 entry = base.record.channels[channel]
-                old = Typed(entry.kind, join(entry, base.record.inline, parts))
+                old_parts = found_by(base.record, bases, apart)
+                old = Typed(entry.kind, join(entry, base.record.inline, old_parts))
                 assert found[channel] in (old, typed)
             else:
                 assert found[channel] == typed
@@ -116,7 +149,23 @@ def test_any_history_is_rebuilt(
         assert found.keys() == state.keys()
         assert record.known == greatest(known, record.id)
         known = record.known
-        bases.append(laid)
+
+
+def found_by(
+    record: Record, bases: Mapping[str, Base], apart: Mapping[bytes, bytes]
+) -> dict[bytes, bytes]:
+    """The parts of a record, each from where the record says that it is."""
+    parts: dict[bytes, bytes] = {}
+    located = record.located
+    for digest in record.digests():
+        id = located.get(digest)
+        if id is None:
+            parts[digest] = apart[digest]
+        else:
+            # Nobody refers to a record with a greater id.
+            assert uuid_of(id) <= record.id
+            parts[digest] = bases[uuid_of(id)].record.brought[digest]
+    return parts
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
@@ -150,22 +199,120 @@ def test_small_values_are_in_the_record_and_large_ones_in_parts() -> None:
     assert len(parts) == 1
 
 
-def test_a_small_first_checkpoint_has_no_part_and_what_follows_has_one() -> None:
-    state = {"small": "s" * 100, "large": "l" * (INLINE_FIRST - 200)}
-    first = draft("1", state, {"large": 1}, {"large": 1})
-    laid, parts = lay_out(first, None, (), PART_SIZE)
+def test_a_record_brings_its_few_new_bytes_and_others_refer_to_them_there() -> None:
+    log = [text(0)]
+    first, parts = lay_out(growing(1, log), None, (), PART_SIZE)
     assert not parts
-    assert value_bytes(laid.record, {}) == first.values
+    assert len(first.record.brought) == 1
+    chain = [first]
+    for n in range(2, 6):
+        log.append(text(n))
+        base = chain[-1]
+        laid, parts = lay_out(growing(n, log, base), base, (), PART_SIZE)
+        assert not parts
+        chain.append(laid)
+    last = stored(chain[-1].record)
+    # Its own part first, then those of its ancestors, each where it came from.
+    assert len(last.brought) == 1
+    assert [uuid_of(id) for id in last.located.values()] == [
+        uuid_at(n) for n in (5, 1, 2, 3, 4)
+    ]
+    assert list(last.located) == last.digests()
+    bases = {laid.record.id: laid for laid in chain}
+    found = value_bytes(last, found_by(last, bases, {}))
+    assert found["log"] == Typed(*SERDE.dumps_typed(log))
 
-    state["small"] = "t"
-    second = draft("2", state, {"large": 1}, {}, parent="1")
-    following, parts = lay_out(second, laid, ("1",), PART_SIZE)
+
+def test_what_a_record_brings_is_bounded() -> None:
+    size = len(text(0))
+    for part_size, most in ((524_288, OWN), (PART_SIZE, OWN), (2048, 512)):
+        for count in range(1, 9):
+            log = [text(n) for n in range(count)]
+            laid, parts = lay_out(growing(1, log), None, (), part_size)
+            own = laid.record.own
+            assert bool(own) == (not parts)
+            assert bool(own) == (INLINE < count * (size + 2) + 1 <= most), count
+
+
+def test_new_bytes_in_more_than_one_part_are_all_apart() -> None:
+    laid, parts = lay_out(
+        draft(uuid_at(1), {"a": "a" * 600, "b": "b" * 3000}, {}, {}), None, (), 4096
+    )
+    assert len(parts) == 2
+    assert not laid.record.brought
+    assert not laid.record.located
+
+
+def test_a_record_brings_something_beside_parts_apart() -> None:
+    log = [text(n) for n in range(40)]
+    first, parts = lay_out(growing(1, log), None, (), PART_SIZE)
+    assert parts
+    assert not first.record.own
+    log.append(text(40))
+    second, none = lay_out(growing(2, log, first), first, (), PART_SIZE)
+    assert not none
+    record = stored(second.record)
+    assert [*record.located.values()] == [bytes_of(uuid_at(2))]
+    assert record.digests() == [*record.brought, *parts]
+
+
+@pytest.mark.parametrize("id", ["2", uuid_at(0xAB).upper(), "é"])
+def test_only_records_with_uuids_bring_parts(id: str) -> None:
+    log = [text(0)]
+    laid, parts = lay_out(draft(id, {"log": log}, {}, {}), None, (), PART_SIZE)
     assert len(parts) == 1
-    assert following.record.channels["large"].runs[0].part in parts
-    assert value_bytes(following.record, parts) == second.values
+    assert encode_record(laid.record).keys() == {"l", "k", "d", "b"}
+    # Nor do they refer to those that do.
+    first, _ = lay_out(growing(1, log), None, (), PART_SIZE)
+    assert first.record.own
+    wanted = draft(id, {"log": log}, {"log": 1}, {}, parent=uuid_at(1))
+    laid, parts = lay_out(wanted, first, (), PART_SIZE)
+    assert not laid.record.located
+    assert len(parts) == 1
+    assert value_bytes(laid.record, parts) == wanted.values
 
-    large = {"a": "a" * INLINE_FIRST, "b": "b"}
-    assert len(lay_out(draft("1", large, {}, {}), None, (), PART_SIZE)[1]) == 1
+
+def test_a_record_refers_to_smaller_ids_only() -> None:
+    """Whoever puts an id again sees that greater ones are there, and looks at it."""
+    log = [text(0)]
+    first, _ = lay_out(growing(5, log), None, (), PART_SIZE)
+    log.append(text(1))
+    second, _ = lay_out(growing(7, log, first), first, (), PART_SIZE)
+    log.append(text(2))
+    for id, refers in ((3, False), (5, False), (6, False), (7, False), (8, True)):
+        laid, parts = lay_out(growing(id, log, second), second, (), PART_SIZE)
+        record = stored(laid.record)
+        assert not parts
+        assert record.own
+        others = {uuid_of(id) for id in record.located.values()} - {record.id}
+        assert others == ({uuid_at(5), uuid_at(7)} if refers else set())
+        bases = {each.record.id: each for each in (first, second, laid)}
+        found = value_bytes(record, found_by(record, bases, {}))
+        assert found["log"] == Typed(*SERDE.dumps_typed(log))
+
+
+def test_a_record_of_before_is_read_and_referred_to() -> None:
+    """Records that bring nothing have neither of the two fields."""
+    now = datetime.now(UTC)
+    fields = encode_record(
+        lay_out(growing(1, [text(0)]), None, (), PART_SIZE)[0].record
+    )
+    content = fields.pop("p")
+    assert fields.keys() == {"l", "k", "d", "b"}
+    path = ("agent", "t", "", uuid_at(1))
+    old = decode_record(Document(path, fields, 7, now, now))
+    assert not old.brought
+    assert not old.located
+    parts = {old.digests()[0]: content}
+    first = Base(old, value_bytes(old, parts))
+    wanted = growing(2, [text(0), text(1)], first)
+    laid, none = lay_out(wanted, first, (), PART_SIZE)
+    assert not none
+    record = stored(laid.record)
+    assert [*record.located.values()] == [bytes_of(uuid_at(2))]
+    assert record.digests()[1:] == old.digests()
+    found = value_bytes(record, found_by(record, {record.id: laid}, parts))
+    assert found == wanted.values
 
 
 def test_many_small_values_do_not_swell_the_record() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import nats
 import pytest
+from langgraph.checkpoint.base.id import uuid6
 from tests.checkpoint.saving import at, checkpoint, meta, put
 
 from jskv_saver import JetStreamSaver
@@ -47,6 +50,22 @@ async def test_a_small_step_is_one_message(
     assert await stored(put(jetstream, "1", {"n": 1})) == 3
     assert await stored(put(jetstream, "2", {"n": 2}, parent="1")) == 1
     assert await stored(put(jetstream, "3", {"n": 3}, parent="2")) == 1
+
+
+async def test_few_new_bytes_are_one_message_with_their_checkpoint(
+    jetstream: JetStreamSaver, stored: Stored
+) -> None:
+    ids = [str(uuid6(clock_seq=n)) for n in range(41)]
+    log = [f"message {n}: {secrets.token_hex(150)}" for n in range(3)]
+    await put(jetstream, ids[0], {"log": log})
+    for parent, id in pairwise(ids):
+        log = [*log, f"message {len(log)}: {secrets.token_hex(150)}"]
+        call = put(jetstream, id, {"log": log}, parent=parent)
+        # When there are 32 small runs, all are stored again as one, and that is apart.
+        assert await stored(call) == (2 if len(log) == 33 else 1)
+    found = await jetstream.aget_tuple(at())
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"log": log}
 
 
 async def test_new_parts_are_one_message_more(
