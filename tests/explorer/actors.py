@@ -21,7 +21,7 @@ from tests.explorer.ledger import (
     State,
 )
 from tests.explorer.messages import Message
-from tests.explorer.sizes import APART
+from tests.explorer.sizes import ALONE, FEW
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.heads import Heads
@@ -29,9 +29,14 @@ from jskv_saver.checkpoint.holding import HOLDER, LEASES, Holding
 from jskv_saver.checkpoint.leases import Lease
 from jskv_saver.errors import LeaseHeldError
 
-TEXT = "l" * APART
+TEXT = "l" * ALONE
 _FOR_EVER = 1e9
 Script = Callable[["Actor"], Awaitable[None]]
+
+
+def full(name: str) -> str:
+    """The id of what has a short name in scripts: a UUID, or it would bring nothing."""
+    return f"00000000-0000-0000-0000-{name:0>12}"
 
 
 class Gate:
@@ -164,6 +169,7 @@ class Actor:
         *,
         delta: bool = False,
         grow: bool = True,
+        apart: bool = False,
         **metadata: Any,
     ) -> None:
         """Put a checkpoint; what it holds follows from its id and its parent.
@@ -171,44 +177,44 @@ class Actor:
         `keep` is carried over from the parent, `grow` is longer than there.
 
         Args:
-            id: Its id.
+            id: Its short name.
             parent: Its parent's.
             delta: Whether the channel `d` keeps only changes in it.
             grow: Whether `grow` is new in it.
+            apart: Whether it has so many new bytes that all of them are parts apart;
+                else it brings them itself.
         """
         states = self._notes.states
         run = metadata.setdefault("run_id", self.name)
+        name, id = id, full(id)
+        parent = full(parent) if parent else None
         if id not in states:
-            before = states[parent].values if parent else {"grow": [TEXT[: APART // 2]]}
-            values: dict[str, Any] = {"keep": TEXT, "grow": before["grow"]}
+            before = states[parent].values if parent else {"grow": [TEXT]}
+            values = {channel: v for channel, v in before.items() if channel != "d"}
             if grow:
-                values["grow"] = [*before["grow"], f"{id} " * (APART // 10)]
+                values["grow"] = [*before["grow"], f"{name} " * (FEW // 2)]
+            if apart:
+                values["keep"] = f"{name} " * (ALONE // 2)
             if not delta:
-                values["d"] = [f"seed {id}"]
+                values["d"] = [f"seed {name}"]
             states[id] = State(id, parent, values, run, ("d",) if delta else ())
         values = states[id].values
-        versions: dict[str, str | int | float] = {
-            "keep": 1,
-            "grow": _grown(values),
-            "d": id,
-        }
+        versions: dict[str, str | int | float] = {"grow": _grown(values), "d": id}
+        if "keep" in values:
+            versions["keep"] = values["keep"][:2]
         if delta:
             metadata["counters_since_delta_snapshot"] = {"d": (1, 1)}
             del versions["d"]
-        changed = {name: versions[name] for name in versions if name != "keep"}
         made = checkpoint(id, values, versions)
-        call = self.saver.aput(
-            at(parent),
-            made,
-            meta(**metadata),
-            versions if parent is None else changed,
-        )
+        new = {n: versions[n] for n in versions if n != "keep" or apart or not parent}
+        call = self.saver.aput(at(parent), made, meta(**metadata), new)
         await self._call(Put("", id=id, under=self._under), call)
 
     async def write(
         self, id: str, task: str, *values: Any, special: bool = False
     ) -> None:
         """Put pending writes of a task."""
+        id = full(id)
         channel = "__error__" if special else "d"
         writes = [(channel, value) for value in values]
         entries = {
@@ -260,8 +266,12 @@ class Actor:
 
     async def read(self, id: str | None = None) -> CheckpointTuple | None:
         """Read a checkpoint, or the latest, and take part with what is in it."""
-        found = await self.saver.aget_tuple(at(id))
+        found = await self.saver.aget_tuple(at(full(id) if id else None))
         self.seen.append(found)
+        if found is not None:
+            state = self._notes.states[found.checkpoint["id"]]
+            if found.checkpoint["channel_values"] != state.values:
+                raise AssertionError(f"{state.id} was read, and is not what was put")
         return found
 
 

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from langgraph.checkpoint.base import CheckpointTuple
 from tests.checkpoint.saving import at, checkpoint, id_of, listed, meta, parent_of
-from tests.explorer.ledger import Ledger, PutWrites
-from tests.explorer.sizes import APART
+from tests.explorer.actors import full
+from tests.explorer.ledger import Ledger, Put, PutWrites, Removal
+from tests.explorer.sizes import ALONE
 from tests.explorer.stored import copy_store, record_versions
 from tests.explorer.table import Table
 
@@ -22,6 +23,7 @@ from jskv_saver.checkpoint.layout import (
     decode_record,
     is_epoch,
 )
+from jskv_saver.checkpoint.values import uuid_of
 from jskv_saver.checkpoint.writes import part_names
 from jskv_saver.document.model import Document, path_of
 
@@ -54,6 +56,19 @@ async def check_state(store: MemoryDocumentStore, ledger: Ledger) -> None:
             require(single == row, f"{id_of(row)} by its id is not as it is listed")
             await _check_history(saver, row, ledger, versions)
         await _check_latest(saver, store, rows)
+    _check_erased(store, ledger)
+
+
+def _check_erased(store: MemoryDocumentStore, ledger: Ledger) -> None:
+    """Of a thread that was deleted nothing comes back by a removal."""
+    calls = [each for each in ledger.operations.values() if each.name[0] != "0"]
+    if any(
+        isinstance(each, Put | PutWrites) or not each.acknowledged for each in calls
+    ):
+        return
+    if any(isinstance(each, Removal) and each.kind == "delete" for each in calls):
+        left = [key for key, found in store._collections.items() if found.documents]
+        require(not left, f"left of a thread that was deleted: {left}")
 
 
 def _check_row(
@@ -190,9 +205,18 @@ def _documents(store: MemoryDocumentStore, name: str) -> Iterator[Document]:
 def check_clean(store: MemoryDocumentStore) -> None:
     """Nothing lies about that nobody refers to, and nothing that is named is gone."""
     records = [decode_record(d) for d in _documents(store, RECORDS) if not is_epoch(d)]
-    named = {digest.hex() for record in records for digest in record.digests()}
+    brought = {record.id: record.brought for record in records}
+    named, apart = set[str](), set[str]()
+    for record in records:
+        located = record.located
+        for digest in record.digests():
+            named.add(digest.hex())
+            id = located.get(digest)
+            if id is None or digest not in brought.get(uuid_of(id), {}):
+                apart.add(digest.hex())
     stored = {path_of(document.id)[-1] for document in _documents(store, PARTS)}
-    require(named == stored, f"parts: {len(named)} are named, {len(stored)} stored")
+    require(stored <= named, f"{len(stored - named)} parts that nobody refers to")
+    require(apart <= stored, f"{len(apart - stored)} parts are nowhere")
     paths = {path_of(document.id): document for document in _documents(store, WRITES)}
     tasks = {path: task for path, task in paths.items() if len(path) == 5}
     parts = {(*path, name) for path, t in tasks.items() for name in part_names(t)}
@@ -230,11 +254,12 @@ async def _go_on(
 ) -> None:
     """The thread goes on where it was."""
     values = latest.checkpoint["channel_values"] if latest else {}
-    values = {**values, "own": "next " * APART}
-    versions = dict.fromkeys(values, "99")
+    values = {**values, "own": "next " * ALONE}
+    id = full("99")
+    versions = dict.fromkeys(values, id)
     parent = id_of(latest) if latest else None
     await saver.aput(
-        at(parent), checkpoint("99", values, versions), meta(), dict(versions)
+        at(parent), checkpoint(id, values, versions), meta(), dict(versions)
     )
     found = await saver.aget_tuple(at())
     require(

@@ -1,7 +1,8 @@
 """The scenarios: two writers, and one who removes.
 
 Writer A continues the head; writer B forks from an old checkpoint. The thread is
-small, and every value so large that it is kept in parts.
+small, and every value so large that it is kept in parts: in some that records bring
+themselves, and in some apart.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ async def nothing(actor: Actor) -> None:
 
 
 async def pair(actor: Actor) -> None:
-    """Two checkpoints of two runs; the first has parts that the second lacks."""
-    await actor.put("1", run_id="r1")
+    """Two checkpoints of two runs; the second brings its new bytes itself."""
+    await actor.put("1", apart=True, run_id="r1")
     await actor.put("2", "1", run_id="r2")
     await actor.write("1", "t0", "d of 1")
 
@@ -56,12 +57,26 @@ async def pruned(actor: Actor) -> None:
     await actor.delete_runs("r2")
 
 
+async def chain(actor: Actor) -> None:
+    """Three of three runs: each brings bytes that those after it refer to."""
+    await actor.put("1", run_id="r1")
+    await actor.put("2", "1", run_id="r2")
+    await actor.put("3", "2", run_id="r3")
+
+
+async def skewed(actor: Actor) -> None:
+    """A clock was behind: the last one has a smaller id than its parent."""
+    await actor.put("1", run_id="r1")
+    await actor.put("4", "1", run_id="r2")
+    await actor.put("3", "4", run_id="r3")
+
+
 # -- what they do ----------------------------------------------------------------------
 
 
 async def continue_head(actor: Actor) -> None:
     await actor.read()
-    await actor.put("4", "2")
+    await actor.put("4", "2", apart=True)
 
 
 async def continue_and_write(actor: Actor) -> None:
@@ -79,7 +94,7 @@ async def write_and_continue(actor: Actor) -> None:
 
 async def fork_old(actor: Actor) -> None:
     await actor.read("1")
-    await actor.put("3", "1")
+    await actor.put("3", "1", apart=True)
 
 
 async def fork_delta(actor: Actor) -> None:
@@ -96,7 +111,7 @@ async def fork_higher(actor: Actor) -> None:
 
 
 async def first(actor: Actor) -> None:
-    await actor.put("1")
+    await actor.put("1", apart=True)
     await actor.put("3", "1")
 
 
@@ -136,6 +151,24 @@ async def second_life(actor: Actor) -> None:
     await actor.put("2", "1", run_id="r2")
 
 
+async def second_life_skewed(actor: Actor) -> None:
+    await actor.put("4", "1", run_id="r2")
+
+
+async def continue_chain(actor: Actor) -> None:
+    """Refers to what its parent brings, and to what that one's ancestors bring."""
+    await actor.put("5", "3")
+
+
+async def fork_chained(actor: Actor) -> None:
+    await actor.put("4", "2")
+
+
+async def look(actor: Actor) -> None:
+    """Reads what is made of the bytes of several records."""
+    await actor.read("3")
+
+
 async def put_again_large(actor: Actor) -> None:
     await actor.write("2", "t1", "w" * LARGE)
     await actor.put("2", "1", run_id="r2")
@@ -173,6 +206,10 @@ async def delete_r2(actor: Actor) -> None:
 
 async def delete_r1(actor: Actor) -> None:
     await actor.delete_runs("r1")
+
+
+async def delete_r1_and_r2(actor: Actor) -> None:
+    await actor.delete_runs("r1", "r2")
 
 
 async def delete(actor: Actor) -> None:
@@ -270,6 +307,30 @@ ALL = [
     ),
     scenario("torn-prune", pair, {"B": fork_old, "P": prune}, torn=True),
     scenario("torn-runs", pair, {"A": continue_head, "P": delete_r2}, torn=True),
+    scenario(
+        "brought-prune", chain, {"A": continue_chain, "B": fork_chained, "P": prune}
+    ),
+    scenario(
+        "brought-runs", chain, {"A": second_life, "B": fork_chained, "P": delete_r2}
+    ),
+    scenario("brought-again", chain, {"A": second_life, "P": prune, "R": delete_r2}),
+    scenario(
+        "brought-removals", chain, {"A": fork_chained, "P": prune, "Q": delete_r2}
+    ),
+    scenario("brought-delete", chain, {"P": delete_r2, "Q": delete}),
+    scenario(
+        "brought-skewed", skewed, {"A": second_life_skewed, "P": delete_r1_and_r2}
+    ),
+    scenario(
+        "brought-read", chain, {"A": second_life, "B": look, "P": prune}, torn=True
+    ),
+    scenario(
+        "brought-lost",
+        chain,
+        {"A": second_life, "P": prune},
+        losses=1,
+        may_raise=LOST,
+    ),
     scenario(
         "conflict",
         pair,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-APART = 600
-"""Bytes of a value that a record does not hold itself: a part has them."""
-DOCUMENT = 6144
-"""Bytes of a document: two KiB are a part, so that small states have several."""
-LARGE = 2500
+DOCUMENT = 8192
+"""Bytes of a document: four KiB are a part, so that small states have several."""
+ALONE = 600
+"""Bytes of a value that has a part of its own. A record brings one such itself."""
+FEW = 120
+"""New bytes that a record brings itself."""
+LARGE = 4600
 """Bytes of writes that are kept in two parts."""

@@ -68,17 +68,14 @@ class Parts:
 
     def look_apart(self) -> bool:
         """Want apart what no record brings any more; whether there is any."""
-        missing = {
-            (scope, digest)
+        self._wanted = {
+            (PARTS, scope.part(digest)): (scope, [digest])
             for (collection, _), (scope, digests) in self._wanted.items()
             if collection == RECORDS
             for digest in digests
             if digest not in self._found.get(scope, {})
         }
-        self._wanted = {
-            (PARTS, scope.part(digest)): (scope, [digest]) for scope, digest in missing
-        }
-        return bool(missing)
+        return bool(self._wanted)
 
     async def read(self, store: DocumentStore, namespace: str) -> None:
         """Read all that is wanted."""
