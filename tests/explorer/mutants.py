@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.explorer.bringing import BROUGHT
 
 from jskv_saver.checkpoint import choosing, pruner
 from jskv_saver.checkpoint.heads import Heads
@@ -340,4 +341,5 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
     "lease looked at once": (lease_looked_at_once, "lease-look"),
     "lease not looked at": (lease_not_looked_at, "lease-first"),
     "lease looked at before the head": (lease_looked_at_before_the_head, "lease-over"),
+    **BROUGHT,
 }

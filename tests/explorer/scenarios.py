@@ -44,11 +44,14 @@ async def deltas(actor: Actor) -> None:
 
 
 async def delta_chain(actor: Actor) -> None:
-    """All but 1 are of one run, each on top of the other."""
+    """All but 1 are of one run, each on top of the other.
+
+    They need nothing of each other but for the history of `d`.
+    """
     await actor.put("1", run_id="r1")
     for id, parent in (("2", "1"), ("3", "2")):
         await actor.write(parent, "t0", f"d of {parent}")
-        await actor.put(id, parent, delta=True, run_id="r2")
+        await actor.put(id, parent, delta=True, grow=False, run_id="r2")
 
 
 async def pruned(actor: Actor) -> None:
@@ -212,6 +215,10 @@ async def delete_r1_and_r2(actor: Actor) -> None:
     await actor.delete_runs("r1", "r2")
 
 
+async def delete_r2_and_r3(actor: Actor) -> None:
+    await actor.delete_runs("r2", "r3")
+
+
 async def delete(actor: Actor) -> None:
     await actor.delete()
 
@@ -321,6 +328,7 @@ ALL = [
     scenario(
         "brought-skewed", skewed, {"A": second_life_skewed, "P": delete_r1_and_r2}
     ),
+    scenario("brought-dead", chain, {"A": second_life, "P": delete_r2_and_r3}),
     scenario(
         "brought-read", chain, {"A": second_life, "B": look, "P": prune}, torn=True
     ),
