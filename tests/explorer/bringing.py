@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jskv_saver.checkpoint import drafts, pruner
+from jskv_saver.checkpoint.bringers import parts_to_keep, store_apart
 from jskv_saver.checkpoint.layout import PARTS, RECORDS, Record, Scope
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.parts import Parts
@@ -23,7 +24,7 @@ def nothing_kept_of_the_dead(patch: pytest.MonkeyPatch) -> None:
 
 def kept_for_those_of_before(patch: pytest.MonkeyPatch) -> None:
     """Who refers to the dead is decided on what was there before the epoch."""
-    keep, read = pruner.parts_to_keep, Pruner._records
+    read = Pruner._records
     before: dict[str, Record] = {}
 
     async def records(self: Pruner, scope: Scope, at_hand: Any = None) -> Any:
@@ -34,14 +35,16 @@ def kept_for_those_of_before(patch: pytest.MonkeyPatch) -> None:
         return found
 
     def kept(dead: Any, now: Any) -> dict[bytes, bytes]:
-        return keep(dead, {id: each for id, each in now.items() if id in before})
+        return parts_to_keep(
+            dead, {id: each for id, each in now.items() if id in before}
+        )
 
     patch.setattr(Pruner, "_records", records)
     patch.setattr(pruner, "parts_to_keep", kept)
 
 
 def kept_after_the_purge(patch: pytest.MonkeyPatch) -> None:
-    store, remove = pruner.store_apart, Pruner._remove_records
+    remove = Pruner._remove_records
     waiting: list[Any] = []
 
     async def later(*what: Any) -> None:
@@ -49,7 +52,7 @@ def kept_after_the_purge(patch: pytest.MonkeyPatch) -> None:
 
     async def purge(self: Pruner, scope: Scope, dead: Any) -> None:
         await remove(self, scope, dead)
-        await store(*waiting)
+        await store_apart(*waiting)
 
     patch.setattr(pruner, "store_apart", later)
     patch.setattr(Pruner, "_remove_records", purge)
