@@ -46,7 +46,7 @@ async def keys() -> list[tuple[str, str]]:
         ) as saver:
             builder = StateGraph(State)
             builder.add_node(
-                "draft", lambda _: {"notes": ["a long text: " + "x" * 700]}
+                "draft", lambda _: {"notes": ["a long text: " + "x" * 5000]}
             )
             builder.add_node("ask", lambda _: {"notes": [interrupt("Send it?")]})
             builder.add_edge(START, "draft")

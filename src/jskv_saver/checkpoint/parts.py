@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from jskv_saver.checkpoint.envelope import locked
 from jskv_saver.checkpoint.layout import (
     DIGEST,
     PARTS,
@@ -11,6 +12,7 @@ from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
     content_of,
+    key_of,
 )
 from jskv_saver.checkpoint.values import uuid_of
 from jskv_saver.document.model import Document, Path, Pattern, path_of
@@ -98,6 +100,13 @@ def part_of(document: Document) -> tuple[bytes, bytes]:
 
 
 def brought_by(document: Document) -> tuple[bytes, bytes] | None:
-    """The digest and the content of the part that a record brings."""
-    own = document.data.get("p")
-    return (document.data["d"][:DIGEST], own) if own else None
+    """The digest and the content of the part that a record brings.
+
+    Raises:
+        EncryptionError: The record is encrypted, and no key was given.
+    """
+    data = document.data
+    if error := locked(data, key_of(RECORDS, document.id)):
+        raise error
+    own = data.get("p")
+    return (data["d"][:DIGEST], own) if own else None
