@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver.checkpoint.layout import EPOCH, RECORDS, Scope, is_epoch, key_of
 from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.values import Typed
 from jskv_saver.document.model import Document, Path, Pattern, path_of
 from jskv_saver.errors import (
