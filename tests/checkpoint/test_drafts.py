@@ -16,6 +16,7 @@ from tests.checkpoint.saving import at, checkpoint, meta
 
 from jskv_saver.checkpoint.config import parse_ref
 from jskv_saver.checkpoint.drafts import (
+    BESIDE,
     INLINE,
     OWN,
     Base,
@@ -241,6 +242,29 @@ def test_new_bytes_in_more_than_one_part_are_all_apart() -> None:
     assert len(parts) == 2
     assert not laid.record.brought
     assert not laid.record.located
+
+
+def test_a_record_with_much_in_itself_brings_nothing() -> None:
+    """Who looks for what it brings would read all of it."""
+    for count, brings in ((15, True), (16, False)):
+        state = {f"c{n}": b"s" * 510 for n in range(count)} | {"large": "l" * 600}
+        laid, parts = lay_out(draft(uuid_at(1), state, {}, {}), None, (), 524_288)
+        assert (len(laid.record.inline) <= BESIDE) == brings
+        assert bool(laid.record.own) == brings
+        assert bool(parts) != brings
+
+
+def test_a_record_fits_a_document_with_what_it_brings() -> None:
+    """Its inline bytes, the pieces that it names and its own part are in one."""
+    part_size, log = 2048, [text(n) for n in range(4)]
+    first, _ = lay_out(growing(1, log), None, (), part_size)
+    base = first
+    for n in range(2, 60):
+        log = [*log[:2], *log[3:], f"{n} " * 60]
+        laid, _ = lay_out(growing(n, log, base), base, (), part_size)
+        size = sum(map(len, encode_record(laid.record).values()))
+        assert size < part_size + 4096 // 4, n
+        base = laid
 
 
 def test_a_record_brings_something_beside_parts_apart() -> None:

@@ -19,7 +19,7 @@ from jskv_saver.document.model import Document, path_of
 
 
 def nothing_kept_of_the_dead(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pruner, "parts_to_keep", lambda dead, records: {})
+    patch.setattr(pruner, "parts_to_keep", lambda *_: {})
 
 
 def kept_for_those_of_before(patch: pytest.MonkeyPatch) -> None:
@@ -34,10 +34,9 @@ def kept_for_those_of_before(patch: pytest.MonkeyPatch) -> None:
             before.update(found)
         return found
 
-    def kept(dead: Any, now: Any) -> dict[bytes, bytes]:
-        return parts_to_keep(
-            dead, {id: each for id, each in now.items() if id in before}
-        )
+    def kept(named: Any, dead: Any, now: Any) -> dict[bytes, bytes]:
+        old = {id: each for id, each in now.items() if id in before}
+        return parts_to_keep(named, dead, old)
 
     patch.setattr(Pruner, "_records", records)
     patch.setattr(pruner, "parts_to_keep", kept)

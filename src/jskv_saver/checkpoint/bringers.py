@@ -11,25 +11,34 @@ from jskv_saver.document.model import Write
 
 
 def parts_to_keep(
-    dead: Mapping[str, Record], records: Mapping[str, Record]
+    named: Mapping[str, Record],
+    dead: Mapping[str, Record],
+    records: Mapping[str, Record],
 ) -> dict[bytes, bytes]:
     """The parts that dead records bring and others refer to, by digest.
 
     Args:
-        dead: The records that are about to be removed, as they were read.
-        records: All records, read after the dead were named: whoever comes later
-            refers to nothing more than these do.
+        named: The records that an epoch named, as they were read before.
+        dead: Those of them that are about to be removed: not who was spared.
+        records: All records, read after they were named: whoever comes later refers
+            to nothing more than these do.
     """
     brought: dict[bytes, bytes] = {}
-    for record in dead.values():
-        brought |= record.brought
+    for id, record in named.items():
+        # One that was spared may have been replaced while it was named.
+        if id in dead or _is_other(record, records.get(id)):
+            brought |= record.brought
     if not brought:
         return brought
     needed: set[bytes] = set()
     for id, record in records.items():
-        if id not in dead or dead[id].version != record.version:
+        if _is_other(record, dead.get(id)):
             needed |= brought.keys() & record.digests()
     return {digest: brought[digest] for digest in needed}
+
+
+def _is_other(record: Record, other: Record | None) -> bool:
+    return other is None or other.version != record.version
 
 
 async def store_apart(

@@ -22,6 +22,7 @@ from jskv_saver.checkpoint.layout import (
     digest_of,
     table_of,
 )
+from jskv_saver.checkpoint.packing import Packer
 from jskv_saver.checkpoint.values import Entry, Typed, bytes_of, greatest, join
 from jskv_saver.errors import InvalidRequestError
 
@@ -29,6 +30,8 @@ INLINE = 512
 """Bytes up to which a value is kept in the record itself."""
 OWN = 4096
 """Bytes of new parts up to which the record brings them itself: a message less."""
+BESIDE = 8192
+"""Inline bytes up to which it does: who looks for what it brings reads it whole."""
 INLINE_RECORD = 32_768
 """Bytes up to which a checkpoint's skeleton and its metadata are."""
 INLINE_TOTAL = 131_072
@@ -225,63 +228,6 @@ def _run_id(run: object) -> str | None:
         return None
 
 
-class _Packer:
-    """Gathers new bytes: small ones together in one part, large ones in their own."""
-
-    def __init__(self, part_size: int, naming: Callable[[bytes], bytes]) -> None:
-        self.parts: dict[bytes, bytes] = {}
-        self.inline = bytearray()
-        self.own = b""
-        self._part_size = part_size
-        self._naming = naming
-        self._small = bytearray()
-        self._waiting: list[tuple[list[Run], int, int, int]] = []
-
-    def keep(self, value: Typed) -> Entry:
-        """Put a value into the record itself."""
-        kind, content = value
-        at = len(self.inline)
-        self.inline += content
-        return Entry(kind, (Run(b"", at, len(content)),))
-
-    def add(self, runs: list[Run], content: bytes) -> None:
-        """Append to `runs` where `content` will be."""
-        if len(content) >= self._part_size // 8:
-            for at in range(0, len(content), self._part_size):
-                piece = content[at : at + self._part_size]
-                name = self._naming(piece)
-                self.parts[name] = piece
-                runs.append(Run(name, 0, len(piece)))
-            return
-        if len(self._small) + len(content) > self._part_size:
-            self.close()
-        # The part's name is known when it is full.
-        self._waiting.append((runs, len(runs), len(self._small), len(content)))
-        runs.append(Run(b"", 0, 0))
-        self._small += content
-
-    def close(self) -> None:
-        """Name the part that is being gathered."""
-        if not self._small:
-            return
-        content = bytes(self._small)
-        name = self._naming(content)
-        self.parts[name] = content
-        for runs, at, offset, length in self._waiting:
-            runs[at] = Run(name, offset, length)
-        self._small.clear()
-        self._waiting.clear()
-
-    def take_own(self, most: int) -> bytes:
-        """Leave the new bytes to the record itself if they are few: their digest."""
-        if len(self.parts) == 1:
-            ((name, content),) = self.parts.items()
-            if len(content) <= most:
-                self.parts, self.own = {}, content
-                return name
-        return b""
-
-
 def lay_out(
     draft: Draft,
     base: Base | None,
@@ -308,7 +254,7 @@ def lay_out(
         # A clock is behind. Whoever puts an id again must see what refers to it: only
         # greater ids do.
         return lay_out(draft, None, known, part_size, naming)
-    packer = _Packer(part_size, naming)
+    packer = Packer(part_size, naming)
     small = [v for _, v in draft.values.values() if len(v) <= INLINE]
     threshold = INLINE
     if len(small) * INLINE > (most := min(INLINE_TOTAL, part_size // 4)):
@@ -355,13 +301,16 @@ def lay_out(
                 continue
         store(entries, channel, value, base, threshold)
         values[channel] = value
-    if base is not None and named * _BYTES_PER_RUN > part_size:
+    room = part_size - len(packer.inline) - named * _BYTES_PER_RUN
+    if base is not None and room < 0:
         # To name them all the record would be too large: begin anew.
         return lay_out(draft, None, known, part_size, naming)
     packer.close()
     for into, name, kind, runs in open_entries:
         into[name] = Entry(kind, tuple(runs))
-    own = packer.take_own(min(OWN, part_size // 4)) if raw else b""
+    few = min(OWN, part_size // 4, room)
+    brings = raw and len(packer.inline) <= BESIDE
+    own = packer.take_own(few) if brings else b""
     table, bringers = table_of(
         [whole["skeleton"], whole["metadata"], *entries.values()], own, located
     )

@@ -252,6 +252,7 @@ class Pruner:
                 seen = {id: record.version for id, record in records.items()}
                 new = {id for id, r in now.items() if r.version != seen.get(id)}
                 spared = needed(now, new, senders) & chosen
+                going = dead
                 if spared & dead.keys():
                     dead = {id: r for id, r in dead.items() if id not in spared}
                     versions = {id: v for id, v in versions.items() if id not in spared}
@@ -263,7 +264,7 @@ class Pruner:
             bounds = {id: since.get(id, first) for id in dead.keys() | lost}
             for id in new & dead.keys():
                 bounds[id] = min(bounds[id], now[id].version)
-            kept = parts_to_keep(dead, now)
+            kept = parts_to_keep(going, dead, now)
             claim = _Claim(version, dead, bounds, kept, rest, litter, records)
             return True
 

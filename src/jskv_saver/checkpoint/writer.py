@@ -27,11 +27,7 @@ from jskv_saver.checkpoint.openings import Openings
 from jskv_saver.checkpoint.partition import Partition, missing_part
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.turns import Turns
-from jskv_saver.checkpoint.values import (
-    Typed,
-    greatest,
-    join,
-)
+from jskv_saver.checkpoint.values import Typed, greatest, join
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
     decode_writes,
