@@ -281,13 +281,12 @@ class Pruner:
         """Put an epoch in the place of the one that was read."""
         # Not fenced, or a writer who never pauses would never let it through; so the
         # greatest ids are not known.
+        since = {id: at for id, at in since.items() if id in dead}
         put = await self._store.put(
             self._namespace,
             RECORDS,
             scope.record(EPOCH),
-            encode_epoch(
-                None, dead, {id: at for id, at in since.items() if id in dead}
-            ),
+            encode_epoch(None, dead, since),
             if_version=before,
         )
         self._partition.heads.forget(scope)

@@ -11,7 +11,8 @@ from jskv_saver.checkpoint.ages import Age, moment_before, parse_age, parse_coun
 from jskv_saver.checkpoint.choosing import all_but_latest, all_but_newest
 from jskv_saver.checkpoint.expiry import Expirer, Survey
 from jskv_saver.checkpoint.layout import EPOCH, RECORDS, THREADS, Scope
-from jskv_saver.checkpoint.partition import PAGE, Partition, scope_of
+from jskv_saver.checkpoint.partition import Partition, scope_of
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.pins import Pins
 from jskv_saver.checkpoint.reports import PruneReport
 from jskv_saver.document.model import path_of

@@ -18,7 +18,8 @@ from jskv_saver.checkpoint.contents import Loaded
 from jskv_saver.checkpoint.inspect.preview import Opaque, decoded, preview, rendered
 from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import RECORDS, THREADS, Scope
-from jskv_saver.checkpoint.partition import PAGE, Partition
+from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.values import Typed
 from jskv_saver.checkpoint.versions import GRAPH_VERSION
