@@ -1,14 +1,23 @@
-"""Prints what increments cost: bytes, runs and time, on three kinds of value."""
+"""Prints what increments cost: bytes, runs and time, on three kinds of value.
+
+And what is stored of a thread whose steps make such a value: with UUIDs as ids, where
+records bring their few new bytes themselves, and with other ids, where they do not.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import ormsgpack
+from langgraph.checkpoint.base import Checkpoint
 
+from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
 from jskv_saver.checkpoint.increments import Fresh, Run, plan
+from jskv_saver.document.model import Document, ReadKey, Reads, Write
 
 Step = Callable[[list[dict[str, str]]], list[dict[str, str]]]
 STEPS = 450
@@ -34,6 +43,79 @@ def main() -> None:
 
     for name, step in (("growing", grow), ("window of 40", window), ("edited", edit)):
         print(f"{name:14}{measure(step)}")
+        for how, make in (("brought", uuid_of), ("apart", text_of)):
+            print(f"  {how:12}{asyncio.run(stored(step, make))}")
+
+
+def uuid_of(number: int) -> str:
+    """An id of a checkpoint whose record may bring a part."""
+    return f"00000000-0000-0000-0000-{number:012}"
+
+
+def text_of(number: int) -> str:
+    """An id of a checkpoint whose record brings none."""
+    return f"{number:012}"
+
+
+class Counting(MemoryDocumentStore):
+    """Counts what is stored, and what is read."""
+
+    messages = size = read = bytes_read = 0
+
+    async def put_many(
+        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
+    ) -> Sequence[Document]:
+        """As the store, counted."""
+        writes = list(writes)
+        self.messages += len(writes)
+        self.size += sum(_size(data) for _, _, data, _ in writes)
+        return await super().put_many(namespace, writes, exact=exact)
+
+    async def get_many(
+        self, namespace: str, reads: Reads
+    ) -> Mapping[ReadKey, Document]:
+        """As the store, counted."""
+        found = await super().get_many(namespace, reads)
+        self.read += len(found)
+        self.bytes_read += sum(_size(each.data) for each in found.values())
+        return found
+
+
+def _size(data: Mapping[str, Any]) -> int:
+    return sum(len(field) for field in data.values())
+
+
+async def stored(step: Step, id_of: Callable[[int], str]) -> str:
+    """Store a checkpoint for each of `STEPS` steps, then read the latest."""
+    store = Counting()
+    messages: list[dict[str, str]] = []
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    latest = config
+    async with DocumentCheckpointSaver(store) as saver:
+        for number in range(STEPS):
+            messages = step(messages)
+            version = {"messages": number + 1}
+            made = Checkpoint(
+                v=4,
+                id=id_of(number),
+                ts="2026-01-01T00:00:00+00:00",
+                channel_values={"messages": messages},
+                channel_versions=dict(version),
+                versions_seen={},
+                updated_channels=["messages"],
+            )
+            meta: Any = {"source": "loop", "step": number}
+            latest = await saver.aput(latest, made, meta, dict(version))
+        written = store.messages, store.size
+        store.read = store.bytes_read = 0
+        async with DocumentCheckpointSaver(store) as reader:
+            found = await reader.aget_tuple(config)
+        assert found is not None
+        assert found.checkpoint["channel_values"]["messages"] == messages
+    return (
+        f"{written[0] / STEPS:.2f} messages a put, {written[1]:>9,} B; the latest is "
+        f"read from {store.read} documents of {store.bytes_read:,} B"
+    )
 
 
 def measure(step: Step) -> str:
