@@ -32,6 +32,8 @@ class Head(NamedTuple):
         runs: Runs whose index entry is known to be stored.
         names: All ids, ascending, and maybe some that were removed; None: not known.
             Whoever holds it must take what he needs before he awaits.
+        named: The greatest id that an epoch names as dead, if that is the newest
+            message; empty: none. A dead one may come back to life.
     """
 
     fence: int
@@ -39,6 +41,12 @@ class Head(NamedTuple):
     base: Base | None = None
     runs: frozenset[str] = frozenset()
     names: list[str] | None = None
+    named: str = ""
+
+    @property
+    def greatest(self) -> str:
+        """The greatest id that is there or may be; empty: there is none."""
+        return max(self.known[0], self.named) if self.known else self.named
 
     @property
     def size(self) -> int:

@@ -70,7 +70,9 @@ class Partition:
         if last is None:
             return Head(0)
         if is_epoch(last):
-            return Head(last.version, await self.known_of(scope, decode_epoch(last)))
+            epoch = decode_epoch(last)
+            known = await self.known_of(scope, epoch)
+            return Head(last.version, known, named=max(epoch.dead, default=""))
         record = decode_record(last)
         runs = frozenset((record.run,) if record.run else ())
         return Head(last.version, record.known, None, runs)

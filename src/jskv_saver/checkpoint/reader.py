@@ -56,9 +56,11 @@ class Reader(Contents):
                 # What comes next is a run's first put: its fence will tell.
                 self._heads.set(scope, Head(0, names=[]))
                 return None
+            named = EPOCH
             if is_epoch(last):
-                record = None
-                known = await self._partition.known_of(scope, decode_epoch(last))
+                record, epoch = None, decode_epoch(last)
+                named = max(epoch.dead, default=EPOCH)
+                known = await self._partition.known_of(scope, epoch)
                 if not known:
                     return None
             else:
@@ -81,7 +83,7 @@ class Reader(Contents):
             loaded = await self._with_contents(scope, record)
             if loaded is not None:
                 if is_head:
-                    self._remember(loaded, last.version, known)
+                    self._remember(loaded, last.version, known, named)
                 return loaded
         raise _overtaken(scope)
 
@@ -136,7 +138,9 @@ class Reader(Contents):
             seen = record.version
         raise _overtaken(scope)
 
-    def _remember(self, loaded: Loaded, fence: int, known: tuple[str, ...]) -> None:
+    def _remember(
+        self, loaded: Loaded, fence: int, known: tuple[str, ...], named: str
+    ) -> None:
         record, scope = loaded.record, loaded.scope
         runs = frozenset((record.run,) if record.run else ())
         head = self._heads.get(scope)
@@ -145,7 +149,7 @@ class Reader(Contents):
             runs |= head.runs
             names = head.names
         base = Base(record, loaded.values)
-        self._heads.set(scope, Head(fence, known, base, runs, names))
+        self._heads.set(scope, Head(fence, known, base, runs, names, named))
         self._heads.met(scope, record.id, record.id)
 
     async def _with_contents(

@@ -121,7 +121,7 @@ class Writer:
         if holding and head.fence:
             await holding.covers(scope, head.fence)
         dead: Record | None = None
-        if head.known and draft.id <= head.known[0]:
+        if draft.id <= head.greatest:
             # Not above the greatest: it may be there already.
             stored, dead = await self._look_up(draft, serde)
             if stored:
