@@ -72,8 +72,10 @@ def replaced_without_a_look(patch: pytest.MonkeyPatch) -> None:
     """Who puts a dead id again leaves it to others what that one brought."""
     original = Writer._store_checkpoint
 
-    async def store(self: Writer, head: Any, base: Any, draft: Any, dead: Any) -> Any:
-        return await original(self, head, base, draft, None)
+    async def store(
+        self: Writer, head: Any, base: Any, draft: Any, dead: Any, *more: Any
+    ) -> Any:
+        return await original(self, head, base, draft, None, *more)
 
     patch.setattr(Writer, "_store_checkpoint", store)
 
