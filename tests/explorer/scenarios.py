@@ -158,6 +158,11 @@ async def second_life_skewed(actor: Actor) -> None:
     await actor.put("4", "1", run_id="r2")
 
 
+async def fork_skewed(actor: Actor) -> None:
+    """The newest message is a record then, which knows of no dead."""
+    await actor.put("2", "1", grow=False)
+
+
 async def continue_chain(actor: Actor) -> None:
     """Refers to what its parent brings, and to what that one's ancestors bring."""
     await actor.put("5", "3")
@@ -326,7 +331,9 @@ ALL = [
     ),
     scenario("brought-delete", chain, {"P": delete_r2, "Q": delete}),
     scenario(
-        "brought-skewed", skewed, {"A": second_life_skewed, "P": delete_r1_and_r2}
+        "brought-skewed",
+        skewed,
+        {"A": second_life_skewed, "B": fork_skewed, "P": delete_r1_and_r2},
     ),
     scenario("brought-dead", chain, {"A": second_life, "P": delete_r2_and_r3}),
     scenario(
