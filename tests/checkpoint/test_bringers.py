@@ -9,7 +9,7 @@ import pytest
 from tests.attacks.indexes import check_threads, left_over
 from tests.checkpoint.saving import at, ids, put, values
 
-from jskv_saver import DocumentCheckpointSaver
+from jskv_saver import DocumentCheckpointSaver, Finding
 from jskv_saver.checkpoint.expiry import Expirer
 from jskv_saver.checkpoint.layout import PARTS, RECORDS, Scope, decode_record
 from jskv_saver.errors import CorruptDocumentError
@@ -48,6 +48,11 @@ async def apart(saver: DocumentCheckpointSaver) -> set[str]:
     return {id[-1] for id in found}
 
 
+async def found(saver: DocumentCheckpointSaver) -> Sequence[Finding]:
+    """What a verification finds."""
+    return (await saver.averify(settle=0)).findings
+
+
 async def test_a_prune_stores_apart_what_the_dead_bring_to_others(
     saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
 ) -> None:
@@ -64,6 +69,7 @@ async def test_a_prune_stores_apart_what_the_dead_bring_to_others(
     await grow(saver, [4], parent=3)
     await grow(other, [5], parent=4)
     await check_threads(saver.store, "t")
+    assert (await saver.averify(settle=0)).ok
     await put(saver, uuid_at(6), {"log": []}, parent=uuid_at(5))
     await other.aprune(["t"])
     assert await apart(saver) == set()
@@ -120,6 +126,24 @@ async def test_a_record_that_was_removed_by_hand_is_missed(
 ) -> None:
     await grow(saver, [1, 2, 3])
     await saver.store.delete("default", RECORDS, SCOPE.record(uuid_at(2)))
-    with pytest.raises(CorruptDocumentError, match="not stored any more"):
+    with pytest.raises(CorruptDocumentError, match="not stored any more") as missed:
         await other.aget_tuple(at(uuid_at(3)))
+    assert [(each.kind, each.key) for each in await found(saver)] == [
+        ("missing-part", missed.value.key),
+        ("stale-index", "rn/default/t/r2/"),
+    ]
     assert await values(other, uuid_at(1)) == {"log": log(1)}
+
+
+@pytest.mark.parametrize("own", [b"of something else", b""])
+async def test_a_record_that_brings_something_else_is_found(
+    saver: DocumentCheckpointSaver, own: bytes
+) -> None:
+    await grow(saver, [1, 2, 3])
+    assert await found(saver) == ()
+    path = SCOPE.record(uuid_at(2))
+    record = await saver.store.get("default", RECORDS, path)
+    await saver.store.put("default", RECORDS, path, {**record.data, "p": own})
+    kinds = {(each.kind, each.key.split("/")[0]) for each in await found(saver)}
+    wrong = {("corrupt", "cp"), ("wrong-part", "bl")}
+    assert kinds == (wrong if own else {("missing-part", "bl")})

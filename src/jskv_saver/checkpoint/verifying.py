@@ -25,6 +25,7 @@ from jskv_saver.checkpoint.layout import (
     key_of,
 )
 from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.values import uuid_of
 from jskv_saver.checkpoint.writes import decode_writes, part_names
 from jskv_saver.document.findings import Finding, Kind, settled
 from jskv_saver.document.model import Document, Path, path_of
@@ -255,20 +256,25 @@ class _View:
             path = scope.record(record.id)
             if space.epoch and space.epoch.kills(record):
                 self._add("unfinished", RECORDS, path, "was to be removed, and is not")
-            extents: dict[str, int] = {}
+            extents: dict[bytes, int] = {}
             for entry in record.entries():
                 for part, offset, length in entry.pieces():
-                    name = part.hex()
-                    extents[name] = max(extents.get(name, 0), offset + length)
-            referred.update(extents)
-            if extents.pop("", 0) > len(record.inline):
+                    extents[part] = max(extents.get(part, 0), offset + length)
+            referred.update(part.hex() for part in extents)
+            if extents.pop(b"", 0) > len(record.inline):
                 self._add("corrupt", RECORDS, path, "refers to more than it has")
-            for name, extent in extents.items():
-                part_path = (*scope.prefix, name)
-                if name not in space.parts:
+            for digest, own in record.brought.items():
+                if self._partition.naming(scope)(own) != digest:
+                    text = "brings a part that has not the content of its name"
+                    self._add("corrupt", RECORDS, path, text)
+            located = record.located
+            for part, extent in extents.items():
+                part_path = scope.part(part)
+                size = _size_of(space, part, located.get(part))
+                if size is None:
                     text = f"is needed by checkpoint {record.id!r}, and is not stored"
                     self._add("missing-part", PARTS, part_path, text)
-                elif 0 <= space.parts[name] < extent:
+                elif 0 <= size < extent:
                     text = f"is shorter than checkpoint {record.id!r} needs"
                     self._add("wrong-part", PARTS, part_path, text)
             if gap := _gap(space, record):
@@ -310,6 +316,20 @@ class _View:
     def _add(self, kind: Kind, collection: str, path: Path, text: str) -> None:
         key = key_of(collection, path)
         self._found.append(Finding(self._namespace, key, kind, text))
+
+
+def _size_of(space: _Space, part: bytes, bringer: bytes | None) -> int | None:
+    """The bytes of a part, in the record that brings it or apart; None: not stored.
+
+    Below 0 where it cannot be read.
+    """
+    if bringer is not None:
+        id = uuid_of(bringer)
+        if id in space.unread:
+            return -1
+        if id in space.records and part in space.records[id].brought:
+            return len(space.records[id].own)
+    return space.parts.get(part.hex())
 
 
 def _gap(space: _Space, record: Record) -> str | None:
