@@ -58,6 +58,7 @@ VARIABLES: Final[Mapping[str, tuple[str, Callable[[str], Any], str]]] = {
     "JSKV_API_PREFIX": ("api_prefix", str, "text"),
     "JSKV_TIMEOUT": ("timeout", float, "a number of seconds"),
     "JSKV_CREATE": ("create", _yes_no, "true or false"),
+    "JSKV_TELEMETRY": ("telemetry", _yes_no, "true or false"),
 }
 """Variable → argument of `JetStreamSaver.from_conn_string`, its reader, its form."""
 
@@ -80,18 +81,27 @@ async def checkpointer() -> AsyncIterator[JetStreamSaver]:
             "Agent Server: checkpoints go to the namespace %r of agent %r",
             saver.namespace,
             saver.agent_id,
+            extra={"event": "jskv.agent_server.ready"},
         )
         yield saver
 
 
 def _from_environment(environment: Mapping[str, str]) -> JetStreamSaver:
     """The saver that the environment describes; blocks while it reads files."""
-    return JetStreamSaver.from_conn_string(
+    arguments = _arguments(environment)
+    telemetry = arguments.pop("telemetry", False)
+    saver = JetStreamSaver.from_conn_string(
         serde=_serialiser(environment),
         encryption=Encryption.from_env() if _KEYS in environment else None,
         **_login(),
-        **_arguments(environment),
+        **arguments,
     )
+    if telemetry:
+        # Who does not ask for it needs no OpenTelemetry.
+        from jskv_saver.otel import instrument
+
+        instrument(saver)
+    return saver
 
 
 def _arguments(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -42,7 +42,12 @@ _START: Final = (
     'of "jskv-saver[server]"'
 )
 _log: Final = logging.getLogger(__name__)
-_CALLBACKS: Final = ("disconnected_cb", "reconnected_cb", "closed_cb")
+# nats-py's callbacks, and the names of their events.
+_CALLBACKS: Final[Mapping[str, str]] = {
+    "disconnected_cb": "jskv.connection.disconnected",
+    "reconnected_cb": "jskv.connection.reconnected",
+    "closed_cb": "jskv.connection.closed",
+}
 
 
 class _NoTlsError(Error):
@@ -274,7 +279,10 @@ class Connection:
             theirs = options.get(name)
 
             async def callback() -> None:
-                _log.info("NATS connection: %s", name.removesuffix("_cb"))
+                what = name.removesuffix("_cb")
+                _log.info(
+                    "NATS connection: %s", what, extra={"event": _CALLBACKS[name]}
+                )
                 if name == "disconnected_cb":
                     _forget_unsent(client)
                     # Its reader has ended by now, maybe in mid-frame, and what it
@@ -290,7 +298,11 @@ class Connection:
 
         async def error_cb(error: Exception) -> None:
             self._error = error
-            _log.debug("NATS connection: %r", error)
+            _log.debug(
+                "NATS connection: %r",
+                error,
+                extra={"event": "jskv.connection.error"},
+            )
             if not refused.done():
                 # There is no class for it while connecting; the constant is nats-py's.
                 if AUTHORIZATION_VIOLATION in str(error).lower():

@@ -129,7 +129,11 @@ class _OpenedChanges:
                     change.namespace, change.collection, document
                 )
             except CorruptDocumentError as exc:
-                _log.warning("left out of the changes: %s", exc)
+                _log.warning(
+                    "left out of the changes: %s",
+                    exc,
+                    extra={"event": "jskv.watch.left_out"},
+                )
             else:
                 return replace(change, document=opened)
 

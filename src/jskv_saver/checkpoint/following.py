@@ -126,7 +126,11 @@ class Follower:
             try:
                 await self._take(change)
             except CorruptDocumentError as exc:
-                _log.warning("left out of a watch: %s", exc)
+                _log.warning(
+                    "left out of a watch: %s",
+                    exc,
+                    extra={"event": "jskv.watch.left_out"},
+                )
         return self._ready.popleft()
 
     async def close(self) -> None:
@@ -190,7 +194,11 @@ class Follower:
             contents = self._contents(change, scope)
             (metadata,) = await contents.read_metadata([(scope, record)])
         except CorruptDocumentError as exc:
-            _log.warning("the metadata of a checkpoint is left out: %s", exc)
+            _log.warning(
+                "the metadata of a checkpoint is left out: %s",
+                exc,
+                extra={"event": "jskv.watch.metadata_left_out"},
+            )
         self._ready.append(
             _happening(
                 "checkpoint",

@@ -179,7 +179,12 @@ class Lease:
         if isinstance(failure, LeaseLostError) and exc is None:
             raise failure
         # What the block raised goes before; and what could not be given back expires.
-        _log.warning("the lease of thread %r ended: %s", self.thread_id, failure)
+        _log.warning(
+            "the lease of thread %r ended: %s",
+            self.thread_id,
+            failure,
+            extra={"event": "jskv.lease.not_given_back"},
+        )
 
     # -- at home -----------------------------------------------------------------------
 
@@ -225,7 +230,11 @@ class Lease:
             pause = self.ttl / _RENEWALS
             try:
                 if not await holding.renew():
-                    _log.warning("the lease of thread %r was lost", self.thread_id)
+                    _log.warning(
+                        "the lease of thread %r was lost",
+                        self.thread_id,
+                        extra={"event": "jskv.lease.lost"},
+                    )
                     return
             except StoreClosedError:
                 return
@@ -236,6 +245,7 @@ class Lease:
                     "the lease of thread %r was not renewed: %s",
                     self.thread_id,
                     failure,
+                    extra={"event": "jskv.lease.not_renewed"},
                 )
 
     async def end(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -34,6 +35,8 @@ from jskv_saver.errors import (
 __all__ = ["Bucket", "BucketOptions", "Entry", "Put"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Bucket:
@@ -93,11 +96,6 @@ class Bucket:
     def name(self) -> str:
         """Name of the bucket."""
         return self._name
-
-    @property
-    def read_only(self) -> bool:
-        """Whether every call that writes is refused."""
-        return self._options.read_only
 
     @property
     def replicated(self) -> bool:
@@ -171,7 +169,6 @@ class Bucket:
             StorageFullError: Nothing was stored.
             UnknownOutcomeError: No answer; it may be stored.
         """
-        self._check_writable()
         if self._features is None:
             await self._open_once()
         if ttl is not None:
@@ -195,7 +192,6 @@ class Bucket:
         Raises:
             JskvError: Of the first write that failed, as `put`.
         """
-        self._check_writable()
         if self._features is None or self._bound != self._requests.generation:
             # Another server may be another release: it must know fast batches, or it
             # would store their messages one by one.
@@ -253,7 +249,6 @@ class Bucket:
         Raises:
             VersionConflictError: Another revision is the newest; nothing was removed.
         """
-        self._check_writable()
         if self._features is None:
             await self._open_once()
         await self._writes.delete(key, expected)
@@ -268,7 +263,6 @@ class Bucket:
         Returns:
             How many messages were removed.
         """
-        self._check_writable()
         if self._features is None:
             await self._open_once()
         return await self._writes.purge(filter, below=below)
@@ -279,7 +273,6 @@ class Bucket:
         Returns:
             False where the bucket keeps no entry for a time: nothing was stored.
         """
-        self._check_writable()
         if self._features is None:
             await self._open_once()
         return await self._writes.announce(key, value)
@@ -296,13 +289,6 @@ class Bucket:
     async def close(self) -> None:
         """Close the bucket's own connection, or leave the caller's. Idempotent."""
         await self._requests.close()
-
-    def _check_writable(self) -> None:
-        if self._options.read_only:
-            raise InvalidRequestError(
-                f"bucket {self._name!r} was opened with read_only=True: nothing was "
-                "sent; open the bucket itself, without it, to write"
-            )
 
     def _check_expiry(self) -> None:
         assert self._features is not None
@@ -338,15 +324,12 @@ class Bucket:
         if config is None:
             if self._features is not None:
                 raise await self._api.unanswered()
-            if self._options.read_only or not self._options.create:
+            if not self._options.create:
                 raise BucketNotFoundError(
                     f"there is no bucket {self._name!r}", bucket=self._name
                 )
             config = await self._create(release.major, release.minor, version)
-        read_only = self._options.read_only
-        features = check(self._name, config, version, read_only=read_only)
-        if features.origin is not None:
-            self._api.mirrors(features.origin)
+        features = check(self._name, config, version)
         self._reads.direct = features.direct
         self._reads.replicated = features.replicated
         self._writes.features = features
@@ -361,4 +344,6 @@ class Bucket:
         if level == 0:
             # Before anything is made: it would drop the settings it does not know.
             raise too_old(version)
-        return await self._api.create(stream_config(self._name, self._options, level))
+        made = await self._api.create(stream_config(self._name, self._options, level))
+        _log.info("bucket %r is made", self._name, extra={"event": "jskv.bucket.made"})
+        return made

@@ -83,7 +83,11 @@ class BucketChanges:
                 change = self._change(seen)
             except (CorruptDocumentError, UnsupportedFormatError) as exc:
                 # Another program's key, or what `verify` finds: no end of the feed.
-                _log.warning("left out of the changes: %s", exc)
+                _log.warning(
+                    "left out of the changes: %s",
+                    exc,
+                    extra={"event": "jskv.watch.left_out"},
+                )
                 continue
             if change is not None:
                 return change

@@ -32,6 +32,8 @@ DEFAULT_NAME: Final = "jskv-documents"
 _CONNECT: Final = 5.0
 
 _log: Final = logging.getLogger(__name__)
+_UNHEARD: Final = {"event": "jskv.service.left_unheard"}
+_NO_INBOX: Final = {"event": "jskv.service.no_inbox"}
 
 
 class DocumentService:
@@ -179,13 +181,13 @@ class DocumentService:
                 await subscription.unsubscribe()
             await listener.drain()
         except nats.errors.Error as exc:
-            _log.warning("leaving without saying so: %r", exc)
+            _log.warning("leaving without saying so: %r", exc, extra=_UNHEARD)
         self._control.clear()
         await self._serving.finish(self._drain_timeout)
         try:
             await listener.close()
         except nats.errors.Error as exc:
-            _log.warning("leaving without saying so: %r", exc)
+            _log.warning("leaving without saying so: %r", exc, extra=_UNHEARD)
         await self._connection.close()
 
     def _identify(self, id: str) -> Identity:
@@ -205,7 +207,9 @@ class DocumentService:
         if identity is None or client is None:
             return
         if not subjects.is_inbox(msg.reply, self._inboxes):
-            _log.warning("not answered: %s is no inbox", shown(msg.reply))
+            _log.warning(
+                "not answered: %s is no inbox", shown(msg.reply), extra=_NO_INBOX
+            )
             return
         await client.publish(msg.reply, identity.answer(msg.subject))
 
@@ -216,7 +220,10 @@ class DocumentService:
         if not subjects.is_inbox(msg.reply, self._inboxes):
             # Answered there, we would write where the caller may not.
             _log.warning(
-                "not served, %s is no inbox: %s", shown(msg.reply), shown(msg.subject)
+                "not served, %s is no inbox: %s",
+                shown(msg.reply),
+                shown(msg.subject),
+                extra=_NO_INBOX,
             )
             return
         self._serving.take(listener, msg)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from google.protobuf.message import DecodeError
 
@@ -37,6 +37,7 @@ _LONGEST: Final = 600.0
 _DEFAULT_CALL: Final = 30.0
 
 _log: Final = logging.getLogger(__name__)
+_GONE: Final = {"event": "jskv.service.caller_gone"}
 
 
 class Serving:
@@ -47,8 +48,11 @@ class Serving:
         turns: Who is served next.
 
     Attributes:
+        kind: What a request becomes.
         stats: What happened at each endpoint.
     """
+
+    kind: ClassVar[type[Call]]
 
     def __init__(self, store: DocumentStore, turns: Turns) -> None:
         self.store: Final = store
@@ -59,7 +63,7 @@ class Serving:
 
     def take(self, listener: Listener, msg: Answer) -> None:
         """Accept a request, or answer that there is no place; that takes none."""
-        call = _Call(self, listener, msg)
+        call = self.kind(self, listener, msg)
         if not self._turns.enter(call.caller, call.start, len(msg.data)):
             self.run(call.refuse()).add_done_callback(self._forget)
 
@@ -77,7 +81,11 @@ class Serving:
                 async with asyncio.timeout(patience):
                     await self._idle.wait()
             except TimeoutError:
-                _log.warning("given up at the end: %d calls", len(self._tasks))
+                _log.warning(
+                    "given up at the end: %d calls",
+                    len(self._tasks),
+                    extra={"event": "jskv.service.gave_up"},
+                )
         self._turns.drop()
         for task in list(self._tasks):
             task.cancel()
@@ -95,10 +103,12 @@ class Serving:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # Only what answering itself raises.
-            _log.warning("not answered: %r", error)
+            _log.warning(
+                "not answered: %r", error, extra={"event": "jskv.service.not_answered"}
+            )
 
 
-class _Call:
+class Call:
     """One request on its way."""
 
     __slots__ = (
@@ -171,7 +181,9 @@ class _Call:
         patience = min(request.timeout_ms / 1000 or _DEFAULT_CALL, _LONGEST)
         left = patience - (perf_counter_ns() - self.arrived) / 1e9
         if left <= 0:
-            _log.info("not begun, its caller has gone: %s", shown(self.subject))
+            _log.info(
+                "not begun, its caller has gone: %s", shown(self.subject), extra=_GONE
+            )
             return None
         task = asyncio.current_task()
         assert task is not None
@@ -189,7 +201,9 @@ class _Call:
             if not given_up:
                 raise
             task.uncancel()
-            _log.info("given up, its caller has gone: %s", shown(self.subject))
+            _log.info(
+                "given up, its caller has gone: %s", shown(self.subject), extra=_GONE
+            )
             return None
         finally:
             timer.cancel()
@@ -232,4 +246,8 @@ class _Call:
             shown(self.subject),
             type(exc).__name__,
             ascii(str(exc))[1:-1],
+            extra={"event": "jskv.service.fault"},
         )
+
+
+Serving.kind = Call
