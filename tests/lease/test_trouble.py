@@ -11,9 +11,15 @@ from tests.checkpoint.saving import OpenSaver, at, id_of, listed, put
 from tests.lease.holders import leases_left, lost_at_the_end, sleeping
 from tests.patience import PATIENCE, patiently
 
-from jskv_saver import DocumentCheckpointSaver, JetStreamSaver, LocalServer
+from jskv_saver import (
+    DocumentCheckpointSaver,
+    JetStreamDocumentStore,
+    JetStreamSaver,
+    LocalServer,
+)
+from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.leases import Lease
-from jskv_saver.errors import LeaseHeldError, LeaseLostError
+from jskv_saver.errors import LeaseHeldError, LeaseLostError, StoreClosedError
 
 
 @pytest.fixture
@@ -143,3 +149,44 @@ async def test_the_first_of_many_that_come_at_once_has_it(
                 assert held == 0
 
             await asyncio.gather(*(take(each, f"t{n}") for each in (one, two, three)))
+
+
+async def test_who_is_cancelled_elsewhere_when_it_was_just_taken_holds_nothing(
+    open_saver: OpenSaver, other: DocumentCheckpointSaver
+) -> None:
+    """The saver has a loop of its own: it may have it when its caller gives up."""
+    saver = open_saver()
+    try:
+        await saver.setup()
+        for late in (True, False):
+            lease = saver.lease("t", ttl=4 * PATIENCE)
+            assert await cancelled_at(lease.__aenter__(), 0, late=late)
+            async with other.lease("t", wait=PATIENCE):
+                pass
+    finally:
+        await saver.aclose()
+
+
+async def test_a_saver_that_is_closed_takes_no_lease_any_more(
+    nats_url: str, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closed between the message that takes it and its answer; the store stays."""
+    store = JetStreamDocumentStore.from_conn_string(nats_url, bucket=bucket)
+    async with store:
+        saver = DocumentCheckpointSaver(store)
+        await saver.setup()
+        put_guard = Holding._put_guard
+
+        async def closing(self: Holding) -> bool:
+            monkeypatch.undo()
+            taken = await put_guard(self)
+            await saver.aclose()
+            return taken
+
+        monkeypatch.setattr(Holding, "_put_guard", closing)
+        with pytest.raises(StoreClosedError):
+            await saver.lease("t", ttl=4 * PATIENCE).__aenter__()
+        async with DocumentCheckpointSaver(store) as other:
+            async with other.lease("t", wait=PATIENCE):
+                pass
+            assert await leases_left(other) == []
