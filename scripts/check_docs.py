@@ -27,6 +27,8 @@ HOSTS = [
 MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:work|home|root|Users)/\w")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(.*)\n(?:.*\n)*?\1```$", re.MULTILINE)
+LANGUAGES = {"conf", "json", "proto", "python", "sh", "text", "toml"}
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"`(tests/[\w./-]+\.py)::(\w+)`")
 MAKE = re.compile(r"(?:^|`)make ([a-z][a-z-]*)", re.MULTILINE)
@@ -67,6 +69,14 @@ def check_links(path: Path, text: str) -> Iterator[str]:
             yield f"link to {link}: no such file"
         elif fragment and target.suffix == ".md" and fragment not in anchors(target):
             yield f"link to {link}: no such heading"
+
+
+def check_languages(text: str) -> Iterator[str]:
+    """What is run is run by tests/documents; without a language nobody knows."""
+    for found in FENCE.finditer(text):
+        if found[2] not in LANGUAGES and not found[2].startswith("{"):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"block at line {line}: say its language, one of {sorted(LANGUAGES)}"
 
 
 def check_blocks(text: str) -> Iterator[str]:
@@ -119,6 +129,7 @@ def main() -> int:
         if path.suffix == ".md":
             documents.append(text)
             found += check_links(path, text)
+            found += check_languages(text)
             found += check_blocks(text)
             found += check_commands(text, targets)
             found += check_tests(text)
