@@ -79,6 +79,13 @@ def check_languages(text: str) -> Iterator[str]:
             yield f"block at line {line}: say its language, one of {sorted(LANGUAGES)}"
 
 
+def check_listed() -> Iterator[str]:
+    index = (ROOT / "docs/index.md").read_text().splitlines()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if page.stem not in {"index", *index}:
+            yield f"docs/{page.name}: add it to docs/index.md, or nobody finds it"
+
+
 def check_blocks(text: str) -> Iterator[str]:
     for found in BLOCK.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
@@ -134,6 +141,7 @@ def main() -> int:
             found += check_commands(text, targets)
             found += check_tests(text)
         problems += [f"{path.relative_to(ROOT)}: {problem}" for problem in found]
+    problems += check_listed()
     prose = "\n".join(documents)
     problems += [
         f"{name}: public, and named in no document"

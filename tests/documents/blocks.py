@@ -6,7 +6,11 @@ A block is marked by an HTML comment on the lines before it:
     <!-- needs                     Python that is run before it, and shown to nobody
     graph = ...
     -->
+    <!-- then                      Python that is run after it, and shown to nobody
+    await answer(graph)
+    -->
     <!-- run until: text -->       sh: ended by Ctrl-C when it has printed this
+    <!-- goes on: text -->         sh: the same, at the end of the page
 
 `<!-- runnable -->` is a program on its own, for `tests/acceptance/test_readme.py`.
 """
@@ -44,7 +48,9 @@ class Block:
     output: str | None
     not_run: str | None = None
     needs: str = ""
+    then: str = ""
     until: str | None = None
+    goes_on: str | None = None
     alone: bool = False
 
     def __str__(self) -> str:
@@ -70,19 +76,21 @@ def blocks(page: Path) -> list[Block]:
 
 def _block(page: Path, text: str, found: re.Match[str]) -> Block:
     line = text.count("\n", 0, found.start("language")) + 1
-    not_run = until = None
-    needs = ""
+    not_run = until = goes_on = None
+    hidden = {"needs": "", "then": ""}
     alone = False
     for mark in _MARK.findall(found["marks"]):
         if mark.startswith("not run:"):
             not_run = mark.removeprefix("not run:").strip()
-        elif mark.startswith("needs\n"):
-            needs += textwrap.dedent(mark.removeprefix("needs\n")) + "\n"
+        elif (word := mark.partition("\n")[0]) in hidden:
+            hidden[word] += textwrap.dedent(mark.partition("\n")[2]) + "\n"
         elif mark.startswith("run until:"):
             until = mark.removeprefix("run until:").strip()
+        elif mark.startswith("goes on:"):
+            goes_on = mark.removeprefix("goes on:").strip()
         elif mark == "runnable":
             alone = True
-        elif re.match(r"not|need|run", mark):
+        elif re.match(r"not|need|run|then|goes", mark):
             raise ValueError(f"{page.name}:{line}: <!-- {mark} --> says nothing known")
     return Block(
         page,
@@ -91,8 +99,10 @@ def _block(page: Path, text: str, found: re.Match[str]) -> Block:
         textwrap.dedent(found["code"]),
         found["output"] and textwrap.dedent(found["output"]),
         not_run,
-        needs,
+        hidden["needs"],
+        hidden["then"],
         until,
+        goes_on,
         alone,
     )
 

@@ -10,6 +10,7 @@ import inspect
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,10 +22,12 @@ from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
+import pytest
 from tests.documents.blocks import READ, SHOWN, Block, matches
 from tests.patience import PATIENCE
 
 from jskv_saver import DocumentCheckpointSaver
+from jskv_saver.__main__ import main as jskv
 from jskv_saver._server_process import find_binary
 
 T = TypeVar("T")
@@ -69,10 +72,6 @@ class Session:
         """Enter a context that ends with the page."""
         return self._ends.enter_context(context)
 
-    def start(self, command: str, until: str) -> None:
-        """Start a command that goes on beside the page, and wait for what it says."""
-        self.enter(_going_on(command, until, {"NATS_URL": self.url}))
-
     def run(self, block: Block) -> None:
         """Run a block, and hold what it prints to what the page shows."""
         with contextlib.chdir(self.directory), self._environment():
@@ -80,6 +79,8 @@ class Session:
                 self._python(block.needs, f"{block} (needs)")
         with contextlib.chdir(self.directory), self._environment():
             output = self._run(block)
+            if block.then:
+                output += self._python(block.then, f"{block} (then)")
         if block.output is not None:
             assert matches(output, block.output), f"{block} prints:\n{output}"
 
@@ -117,6 +118,11 @@ class Session:
         if block.until is not None:
             with _going_on(code, block.until) as seen:
                 return seen
+        if block.goes_on is not None:
+            return self.enter(_going_on(code, block.goes_on))
+        commands = _of_jskv(code)
+        if commands is not None:
+            return "".join(map(_jskv, commands))
         with _shell(code) as process:
             output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, f"{block} ends with {output}"
@@ -153,11 +159,9 @@ def _shell(code: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextlib.contextmanager
-def _going_on(
-    code: str, until: str, variables: Mapping[str, str] | None = None
-) -> Iterator[str]:
+def _going_on(code: str, until: str) -> Iterator[str]:
     """What a command prints up to a text, while it goes on; then Ctrl-C."""
-    with _environment(variables or {}), _shell(code) as process:
+    with _shell(code) as process:
         assert process.stdout
         seen = ""
         while until not in seen:
@@ -168,6 +172,41 @@ def _going_on(
         _signal(process, signal.SIGINT)
         rest, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode in (0, 130), f"it ended with {seen}{rest}"
+
+
+def _of_jskv(code: str) -> list[list[str]] | None:
+    """The commands of a script, if all are `jskv`, and nothing is left to a shell."""
+    lines = code.replace("\\\n", " ").splitlines()
+    words = [shlex.split(line, comments=True) for line in lines]
+    commands = [each for each in words if each]
+    plain = all(
+        each[0] == "jskv" and not set("".join(each)) & set("|&;$<>`*")
+        for each in commands
+    )
+    return commands if plain else None
+
+
+def _jskv(command: list[str]) -> str:
+    """Run it here: a process of its own is a second, for each."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+    ):
+        patch.setattr(sys, "argv", command)
+        try:
+            jskv()
+            code: object = 0
+        except SystemExit as end:
+            code = end.code
+    assert not code, f"{command} ends with {code}: {_text(out)}"
+    return _text(out)
+
+
+def _text(out: io.TextIOWrapper) -> str:
+    out.seek(0)
+    return out.read()
 
 
 def _signal(process: subprocess.Popen[str], number: int) -> None:
