@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -17,6 +18,7 @@ from jskv_saver import (
     JetStreamSaver,
     LocalServer,
 )
+from jskv_saver.checkpoint import holding as holding_module
 from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.leases import Lease
 from jskv_saver.errors import LeaseHeldError, LeaseLostError, StoreClosedError
@@ -190,3 +192,27 @@ async def test_a_saver_that_is_closed_takes_no_lease_any_more(
             async with other.lease("t", wait=PATIENCE):
                 pass
             assert await leases_left(other) == []
+
+
+async def test_who_loses_it_while_he_takes_it_over_does_not_have_it(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With more namespaces than can be moved in its time, and nobody to renew it."""
+    path = ("default", "t", "guard")
+    await put(saver, "1")
+    await other.store.put("default", "ls", path, {"t": "dead"})
+    clock = itertools.count()
+    monkeypatch.setattr(holding_module, "_now", lambda: float(next(clock)))
+    renew = Holding.renew
+
+    async def too_late(self: Holding) -> bool:
+        await other.store.delete("default", "ls", ("default", "t", "holder"))
+        return await renew(self)
+
+    monkeypatch.setattr(Holding, "renew", too_late)
+    assert not await saver._leases.holding("t", 1).take()
+    # Nothing was moved, and who comes next knows it.
+    guard = await other.store.get("default", "ls", path)
+    assert guard.data == {"t": "dead"}

@@ -69,6 +69,10 @@ async def savers_async(url: str, client: Client) -> None:
         await saver.arepair(["t"])
         assert_type(await saver.aadmit(CONFIG, {"n": 1}, request_id="r"), Admission)
         assert_type(await saver.aadmitted("t", begun=True), Sequence[Admission])
+        async with saver.lease("t", ttl=10, wait=0.5) as lease:
+            assert_type(lease.holder, str)
+            assert_type(lease.lost, bool)
+            await lease.acheck()
         await saver.aclose()
     given = JetStreamSaver(client, bucket="b", on_conflict="raise", graph_version="1")
     assert_type(given, JetStreamSaver)
@@ -97,6 +101,8 @@ def savers_sync(url: str) -> None:
         saver.repair(["t"])
         assert_type(saver.admit(CONFIG, "x"), Admission)
         assert_type(saver.admitted(), Sequence[Admission])
+        with saver.lease("t") as lease:
+            lease.check()
         saver.close()
 
 
