@@ -22,6 +22,7 @@ from jskv_saver import (
     DocumentCheckpointSaver,
     DocumentService,
     DocumentStore,
+    Encryption,
     FieldSpec,
     GraphVersion,
     JetStreamDocumentStore,
@@ -159,6 +160,16 @@ async def documents_of(store: DocumentStore) -> None:
     await store.delete("shop", "orders", "1")
     await store.drop_collection("shop", "orders")
     await store.close()
+
+
+def encryption(client: Client, key: bytes) -> None:
+    assert_type(Encryption.from_env("KEYS"), Encryption)
+    assert_type(Encryption.generate_key(), str)
+    keys = Encryption([Encryption.generate_key(), key], accept_plaintext=True)
+    assert_type(keys.key_ids, tuple[str, ...])
+    Encryption(key)
+    JetStreamSaver(client, encryption=keys)
+    DocumentCheckpointSaver(MemoryDocumentStore(), encryption=keys)
 
 
 def servers() -> None:
