@@ -102,7 +102,8 @@ def _environment(place: Place) -> dict[str, str]:
 
 
 def _await_answer(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + PATIENCE
+    # Its imports alone are some six seconds of a processor.
+    end = time.monotonic() + 4 * PATIENCE
     while True:
         try:
             if httpx.get(f"{url}/ok").status_code == httpx.codes.OK:

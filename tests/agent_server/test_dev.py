@@ -5,15 +5,18 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
+import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
 from tests.agent_server.conftest import Place, Serve, Served
+from tests.patience import PATIENCE
 
 from jskv_saver import JetStreamSaver
 
 DETECTED = "Blocking call"
 
 
+@pytest.mark.timeout(10 * PATIENCE)  # two starts of a large program
 async def test_a_thread_lives_on_when_the_server_is_started_again(
     place: Place, serve: Serve
 ) -> None:

@@ -21,6 +21,7 @@ from tests.migrate.conftest import Place
 from tests.migrate.threads import ODD, Order, fill, shop, thread
 
 from jskv_saver import Encryption
+from jskv_saver.__main__ import main
 from jskv_saver.errors import InvalidRequestError, StoreUnavailableError
 from jskv_saver.migrate import Report, migrate
 from jskv_saver.migrate.places import opened
@@ -189,6 +190,16 @@ async def test_a_database_that_does_not_answer_is_told_so(url: str) -> None:
     assert "pw" not in str(caught.value)
 
 
+async def test_a_thread_that_is_not_there_is_told_so() -> None:
+    source, target = InMemorySaver(), InMemorySaver()
+    await asked(source)
+    found = await migrate(source, target, thread_ids=["t", "T"])
+    assert [(each.outcome, each.why) for each in found.threads] == [
+        ("pending", ""),
+        ("failed", "the source has no such thread"),
+    ]
+
+
 async def test_source_and_target_are_two() -> None:
     saver = InMemorySaver()
     with pytest.raises(InvalidRequestError, match="one and the same"):
@@ -245,34 +256,68 @@ def test_numbers_keep_the_order_of_tasks_whose_paths_are_hidden() -> None:
     assert [write.path for write in numbered] == ["000000", "000001", "000001"]
 
 
-def jskv(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jskv_saver", "migrate", *arguments],
-        cwd=cwd,
+async def asked_and_bought(here: str) -> None:
+    async with opened(here, make=True) as source:
+        await compiled(shop(), source).ainvoke({}, thread(ODD))
+        await asked(source, "asked")
+
+
+def test_the_command(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def jskv(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["jskv", "migrate", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as exc:
+            code = exc.code if isinstance(exc.code, int) else 1
+        return code, *capsys.readouterr()
+
+    async def answer() -> None:
+        async with opened(there, make=False) as target:
+            await compiled(approval(), target).ainvoke(
+                Command(resume="yes"), thread("asked")
+            )
+
+    here, there = place("sqlite"), place("bucket")
+    asyncio.run(asked_and_bought(here))
+    capsys.readouterr()
+    dry = "2 threads: 2 to copy\nnothing was written: --apply does it\n"
+    assert jskv("--from", here, "--to", there) == (0, dry, "")
+    # Nor was anything made.
+    code, out, err = jskv("--from", there, "--to", here)
+    assert (code, out) == (1, "")
+    assert err.startswith("jskv: there is no bucket ")
+
+    moved = "2 threads: 2 copied and read back\n"
+    assert jskv("--from", here, "--to", there, "--apply") == (0, moved, "")
+    asyncio.run(answer())
+    code, out, err = jskv("--from", here, "--to", there, "--apply")
+    assert (code, err) == (1, "")
+    assert out.startswith("diverged: thread asked: checkpoint ")
+    assert out.endswith("2 threads: 1 there already, 1 diverged, left alone\n")
+
+    wrong = "jskv: --from and --to are the same place\n"
+    assert jskv("--from", here, "--to", here) == (1, "", wrong)
+
+
+async def test_types_that_cannot_be_imported_come_through(
+    place: Place, tmp_path: Path
+) -> None:
+    here, there = place("sqlite"), place("bucket")
+    await asked_and_bought(here)
+    command = ["jskv_saver", "migrate", "--from", here, "--to", there]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", *command, "--apply", "--json"],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-async def test_the_command(place: Place, tmp_path: Path) -> None:
-    here, there = place("sqlite"), place("bucket")
-    async with opened(here, make=True) as source:
-        await compiled(shop(), source).ainvoke({}, thread(ODD))
-        await asked(source, "asked")
-    dry = await asyncio.to_thread(jskv, tmp_path, "--from", here, "--to", there)
-    assert (dry.returncode, dry.stderr) == (0, "")
-    assert dry.stdout == "2 threads: 2 to copy\nnothing was written: --apply does it\n"
-    with pytest.raises(InvalidRequestError, match="there is no bucket"):
-        async with opened(there, make=False):
-            pass
-
-    # The types of the user cannot be imported where it runs, nor need they be.
-    moved = await asyncio.to_thread(
-        jskv, tmp_path, "--from", here, "--to", there, "--apply", "--json"
-    )
-    assert (moved.returncode, moved.stderr) == (0, "")
-    told = json.loads(moved.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
     assert told["applied"] is True
     assert {each["thread"]: each["outcome"] for each in told["threads"]} == {
         ODD: "copied",
@@ -280,17 +325,4 @@ async def test_the_command(place: Place, tmp_path: Path) -> None:
     }
     async with opened(there, make=False) as target:
         found = await compiled(shop(), target).aget_state(thread(ODD))
-        assert found.values["orders"] == [Order(0, ["é", "\0"])]
-        await compiled(approval(), target).ainvoke(
-            Command(resume="yes"), thread("asked")
-        )
-    again = await asyncio.to_thread(
-        jskv, tmp_path, "--from", here, "--to", there, "--apply"
-    )
-    assert again.returncode == 1
-    assert again.stdout.startswith("diverged: thread asked: checkpoint ")
-    assert again.stdout.endswith("2 threads: 1 there already, 1 diverged, left alone\n")
-
-    wrong = await asyncio.to_thread(jskv, tmp_path, "--from", here, "--to", here)
-    assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert wrong.stderr == "jskv: --from and --to are the same place\n"
+    assert found.values["orders"] == [Order(0, ["é", "\0"])]

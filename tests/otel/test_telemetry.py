@@ -215,6 +215,22 @@ async def test_one_trace_goes_through_the_service(
     assert errors["jskv.v1/get"] == "DocumentNotFoundError"
 
 
+async def test_a_call_without_a_trace_begins_one(
+    recorded: Recorded, nats_url: str, bucket: str
+) -> None:
+    """Not one of the moment in which the service was started."""
+    service = recorded.instrument(
+        DocumentService(MemoryDocumentStore(), nats_url, queue_group=bucket)
+    )
+    with recorded.tracers.get_tracer("test").start_as_current_span("start"):
+        await service.start()
+    async with RemoteDocumentStore.from_conn_string(nats_url) as plain:
+        with pytest.raises(DocumentNotFoundError):
+            await plain.get("my_app", "cp", "missing")
+    await service.stop()
+    assert parent_of(recorded.span("jskv.v1/get")) is None
+
+
 async def test_headers_of_a_trace_are_not_stored(
     recorded: Recorded, nats_url: str, bucket: str
 ) -> None:

@@ -26,11 +26,7 @@ from jskv_saver.document.port import (
     OffersChanges,
 )
 from jskv_saver.document.values import check_data
-from jskv_saver.errors import (
-    CorruptDocumentError,
-    InvalidRequestError,
-    UnsupportedFormatError,
-)
+from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +128,7 @@ class _OpenedChanges:
                 opened = self._store.opened(
                     change.namespace, change.collection, document
                 )
-            except (CorruptDocumentError, UnsupportedFormatError) as exc:
+            except CorruptDocumentError as exc:
                 _log.warning(
                     "left out of the changes: %s",
                     exc,

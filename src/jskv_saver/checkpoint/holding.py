@@ -139,15 +139,11 @@ class Holding:
             if not await self._is_mine():
                 return False
             expected = before.version if before else 0
-            if before and not await self._move_heads():
-                return False
+            if before:
+                await self._move_heads()
 
-    async def _move_heads(self) -> bool:
-        """Break what an earlier holder may be fenced on, in all of the thread.
-
-        Returns:
-            Whether it is still held, after a long time.
-        """
+    async def _move_heads(self) -> None:
+        """Break what an earlier holder may be fenced on, in all of the thread."""
         partition = self._partition
         found = await self._store.ids(
             self._namespace, RECORDS, within=(partition.agent, self.thread)
@@ -157,9 +153,8 @@ class Holding:
             if path_of(id)[-1] != EPOCH:
                 continue
             if _now() - self._confirmed > self.ttl / 3 and not await self.renew():
-                return False
+                return
             await persist(partial(self._move_head, scope_of(id)))
-        return True
 
     async def _move_head(self, scope: Scope) -> bool:
         """Put the epoch once more, which says what it said."""

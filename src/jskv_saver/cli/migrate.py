@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from contextlib import AsyncExitStack
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from rich.text import Text
 
 from jskv_saver.cli.output import console, counted, plain, print_json, shown
+from jskv_saver.cli.progress import Progress
 from jskv_saver.errors import InvalidRequestError
 from jskv_saver.migrate import Outcome, Report, ThreadReport
 from jskv_saver.migrate import migrate as move
@@ -63,19 +63,14 @@ async def _moved(
         except NothingThereError:
             # A dry run makes nothing: what is not there has no threads.
             to_there = InMemorySaver()
-        return await move(
-            from_here,
-            to_there,
-            apply=apply,
-            thread_ids=threads,
-            on_thread=_progress if sys.stderr.isatty() else None,
-        )
+        with Progress("moving" if apply else "comparing") as progress:
 
+            def say(_: ThreadReport, left: int) -> None:
+                progress(f"{counted(left, 'thread')} to go")
 
-def _progress(done: ThreadReport, left: int) -> None:
-    """One line on the terminal, written over and over, and taken away at the end."""
-    text = f"{counted(left, 'thread')} to go" if left else ""
-    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            return await move(
+                from_here, to_there, apply=apply, thread_ids=threads, on_thread=say
+            )
 
 
 def _print(report: Report) -> None:

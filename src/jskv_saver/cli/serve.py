@@ -47,6 +47,12 @@ def serve(
         ),
     ] = None,
     concurrent: Annotated[int, typer.Option(min=1, help="Calls at a time.")] = 64,
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel", help="Record OpenTelemetry spans and metrics, globally set up."
+        ),
+    ] = False,
 ) -> None:
     """Serve the documents of a bucket to programs that have no rights on it.
 
@@ -63,11 +69,16 @@ def serve(
             own = stack.enter_context(LocalServer(store, port))
             server = own.url
             print(f"NATS server at {own.url}", flush=True)
-        asyncio.run(_serve(server, bucket, name, inbox_prefix or [], concurrent))
+        asyncio.run(_serve(server, bucket, name, inbox_prefix or [], concurrent, otel))
 
 
 async def _serve(
-    server: str | None, bucket: str, name: str, inboxes: list[str], concurrent: int
+    server: str | None,
+    bucket: str,
+    name: str,
+    inboxes: list[str],
+    concurrent: int,
+    otel: bool,
 ) -> None:
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -81,6 +92,12 @@ async def _serve(
         inbox_prefixes=inboxes,
         max_concurrent=concurrent,
     )
+    if otel:
+        try:
+            from jskv_saver.otel import instrument
+        except ModuleNotFoundError as exc:
+            raise InvalidRequestError(str(exc)) from exc
+        instrument(service)
     async with service.store, service:
         where = service.where
         print(f"serving bucket {bucket} at {where} as {name} {service.id}", flush=True)
@@ -97,7 +114,11 @@ class _Lines(logging.Formatter):
 
 def _log_lines() -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(
+        _Lines(
+            "%(asctime)s %(levelname)s %(event)s %(message)s", defaults={"event": "-"}
+        )
+    )
     logger = logging.getLogger("jskv_saver")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -117,6 +117,8 @@ class _Move:
         self._lineage = Lineage(self._source, self._target, self._load, self.rows)
         if why := await self._compare():
             return self.report("diverged", why)
+        if not self.rows:
+            return self.report("failed", "the source has no such thread")
         if not self.missing:
             return self.report("same")
         if not apply:

@@ -126,9 +126,14 @@ class Operation:
         self._began: Final = perf_counter()
 
     @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """What runs inside belongs to it, and may end it with an error."""
-        costs = COSTS.set((*COSTS.get(), self.cost))
+    def going_on(self, *, alone: bool = False) -> Iterator[None]:
+        """What runs inside belongs to it, and may end it with an error.
+
+        Args:
+            alone: And to none that is going on around it.
+        """
+        around = () if alone else COSTS.get()
+        costs = COSTS.set((*around, self.cost))
         try:
             with trace.use_span(self.span, False, False, False):
                 yield

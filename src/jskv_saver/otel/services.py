@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -33,7 +34,8 @@ class _TracedCall(Call):
             "rpc.system.name": "jskv",
             "rpc.method": f"{SERVICE}/{primitive}",
         }
-        context = _W3C.extract(dict(self._msg.headers or {}))
+        # Nothing of this process is around it: it began with the caller.
+        context = _W3C.extract(dict(self._msg.headers or {}), Context())
         self._size = 0
         operation = self._operation = telemetry.start(
             f"{SERVICE}/{primitive}",
@@ -42,7 +44,7 @@ class _TracedCall(Call):
             context,
         )
         try:
-            with operation.going_on():
+            with operation.going_on(alone=True):
                 await super()._serve()
         finally:
             operation.span.set_attributes(
