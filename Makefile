@@ -54,8 +54,9 @@ type: $(TEST_READY) ## mypy, strict
 layers: $(TEST_READY) ## import-linter: who may import whom
 	.venv-test/bin/lint-imports --no-logo
 
-docs: $(TEST_READY) ## links, code blocks and names in the documents
+docs: $(TEST_READY) ## the documents: links, code blocks, names; built into build/docs
 	.venv-test/bin/python scripts/check_docs.py
+	$(RUN) sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/docs
 
 proto: $(TEST_READY) ## generate the code of the wire contract
 	.venv-test/bin/python scripts/gen_proto.py
@@ -76,7 +77,7 @@ bench: $(BENCH_READY) ## workloads on this saver and others, side by side
 	.venv-bench/bin/python scripts/bench --bars $(BENCH_ARGS)
 
 clean: ## remove the virtual environments and caches
-	rm -rf .venv-test .venv-demo .venv-bench .venv-servers .venv-protobuf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build .venv-test .venv-demo .venv-bench .venv-servers .venv-protobuf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(TEST_READY): EXTRA := dev
 $(DEMO_READY): EXTRA := demo

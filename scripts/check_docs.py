@@ -27,6 +27,8 @@ HOSTS = [
 MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:work|home|root|Users)/\w")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(.*)\n(?:.*\n)*?\1```$", re.MULTILINE)
+LANGUAGES = {"conf", "json", "proto", "python", "sh", "text", "toml"}
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"`(tests/[\w./-]+\.py)::(\w+)`")
 MAKE = re.compile(r"(?:^|`)make ([a-z][a-z-]*)", re.MULTILINE)
@@ -67,6 +69,21 @@ def check_links(path: Path, text: str) -> Iterator[str]:
             yield f"link to {link}: no such file"
         elif fragment and target.suffix == ".md" and fragment not in anchors(target):
             yield f"link to {link}: no such heading"
+
+
+def check_languages(text: str) -> Iterator[str]:
+    """What is run is run by tests/documents; without a language nobody knows."""
+    for found in FENCE.finditer(text):
+        if found[2] not in LANGUAGES and not found[2].startswith("{"):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"block at line {line}: say its language, one of {sorted(LANGUAGES)}"
+
+
+def check_listed() -> Iterator[str]:
+    index = (ROOT / "docs/index.md").read_text().splitlines()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if page.stem not in {"index", *index}:
+            yield f"docs/{page.name}: add it to docs/index.md, or nobody finds it"
 
 
 def check_blocks(text: str) -> Iterator[str]:
@@ -119,10 +136,12 @@ def main() -> int:
         if path.suffix == ".md":
             documents.append(text)
             found += check_links(path, text)
+            found += check_languages(text)
             found += check_blocks(text)
             found += check_commands(text, targets)
             found += check_tests(text)
         problems += [f"{path.relative_to(ROOT)}: {problem}" for problem in found]
+    problems += check_listed()
     prose = "\n".join(documents)
     problems += [
         f"{name}: public, and named in no document"

@@ -22,6 +22,7 @@ RELEASES = ["2.11", "2.12", "2.14"]
 TESTS = [
     "tests/contract",
     "tests/checkpoint",
+    "tests/lease",
     "tests/attacks/test_cancellation.py",
     "tests/attacks/test_writer_killed.py",
 ]

@@ -52,6 +52,7 @@ REPEATED = (
     "checkpoint/test_interleavings.py",
     "contract/test_machine",
     "differential/",
+    "documents/",
     "explorer/",
     "faults/test_elsewhere.py",
     "integration/test_bustle.py",

@@ -14,20 +14,17 @@ import pytest
 from tests.attacks.indexes import check_threads
 from tests.attacks.operations import settle
 from tests.attacks.servers import terminate
+from tests.attacks.writers import AWAY, THREADS, Writers, check, state_of
 from tests.checkpoint.saving import at, get, ids, listed, put, values
-from tests.patience import patiently, until
+from tests.patience import patiently
 
 from jskv_saver import JetStreamSaver, LocalServer
 from jskv_saver.errors import (
     BucketNotFoundError,
-    JskvError,
     StorageFullError,
     StoreUnavailableError,
     UnknownOutcomeError,
 )
-
-AWAY = (StoreUnavailableError, UnknownOutcomeError)
-THREADS = [f"thread {n}" for n in range(20)]
 
 
 @pytest.fixture
@@ -62,89 +59,6 @@ async def other(
         yield opened
 
 
-def _state(thread: str, n: int) -> dict[str, Any]:
-    return {"n": n, "keep": thread * 300, "large": f"{thread} {n} " * 300}
-
-
-class Writers:
-    """Twenty threads of puts and reads, each put repeated until it is acknowledged.
-
-    They write for as long as it is entered.
-
-    Attributes:
-        acknowledged: Of each thread the greatest number.
-        errors: What the calls raised.
-    """
-
-    def __init__(self, saver: JetStreamSaver, *expected: type[JskvError]) -> None:
-        self._saver = saver
-        self._expected = expected
-        self._end = False
-        self.acknowledged: dict[str, int] = {}
-        self.errors: list[JskvError] = []
-
-    async def __aenter__(self) -> Writers:
-        self._running = asyncio.gather(*map(self._write, THREADS))
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._end = True
-        await self._running
-
-    async def _write(self, thread: str) -> None:
-        n = 0
-        while not self._end:
-            try:
-                await self._step(thread, n)
-            except self._expected as error:
-                self.errors.append(error)
-                await asyncio.sleep(0.01)
-            else:
-                n += 1
-
-    async def _step(self, thread: str, n: int) -> None:
-        await put(
-            self._saver,
-            f"{n:06}",
-            _state(thread, n),
-            parent=f"{n - 1:06}" if n else None,
-            thread=thread,
-        )
-        self.acknowledged[thread] = n
-        config = at(f"{n:06}", thread=thread)
-        await self._saver.aput_writes(config, [("a", n)], "task")
-        # A thread that has been acknowledged is never an empty one.
-        assert await values(self._saver, thread=thread) == _state(thread, n)
-
-    async def progress(self, puts: int = 60) -> None:
-        """Wait until so many more are acknowledged."""
-        target = self._count() + puts
-        await self.wait(lambda: self._count() >= target)
-
-    async def wait(self, true: Callable[[], bool]) -> None:
-        """Wait for something, while all write."""
-        await until(lambda: self._running.done() or true())
-        assert not self._running.done() or self._running.result()
-
-    def _count(self) -> int:
-        return sum(n + 1 for n in self.acknowledged.values())
-
-
-async def _check(writers: Writers, reader: JetStreamSaver) -> None:
-    """All that was acknowledged is there and whole; nothing is there in part."""
-    for thread in THREADS:
-        rows = await listed(reader, at(thread=thread))
-        numbers = [row.checkpoint["channel_values"]["n"] for row in rows]
-        last = writers.acknowledged[thread]
-        assert numbers[0] in (last, last + 1)
-        assert numbers == list(range(numbers[0], -1, -1))
-        for row, n in zip(rows, numbers, strict=True):
-            assert row.checkpoint["channel_values"] == _state(thread, n)
-            if n < last:
-                assert row.pending_writes == [("task", "a", n)]
-    await check_threads(reader.store, *THREADS)
-
-
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
 async def test_a_server_that_goes_and_comes_back_loses_nothing_that_was_acknowledged(
     own_server: LocalServer, saver: JetStreamSaver, other: JetStreamSaver, how: str
@@ -158,7 +72,7 @@ async def test_a_server_that_goes_and_comes_back_loses_nothing_that_was_acknowle
             await asyncio.to_thread(own_server.start)
         await writers.progress()
     assert writers.errors
-    await _check(writers, other)
+    await check(writers, other)
 
 
 async def test_what_was_removed_stays_away_when_the_server_is_killed(
@@ -202,7 +116,7 @@ async def test_a_server_that_stands_still_is_an_error_in_time_and_nothing_twice(
         finally:
             os.kill(own_server.pid, signal.SIGCONT)
         await writers.progress()
-    await _check(writers, other)
+    await check(writers, other)
     client = await nats.connect(own_server.url)
     info = await client.jetstream().stream_info("KV_jskv")
     await client.close()
@@ -283,13 +197,13 @@ async def test_a_bucket_that_fills_up_under_many_writers_keeps_all_and_makes_roo
         async with writers:
             await writers.wait(lambda: len(writers.errors) > 100)
             assert await values(other, thread=thread)
-        await _check(writers, other)
+        await check(writers, other)
         for each in THREADS[1:]:
             await other.adelete_thread(each)
         last = writers.acknowledged[thread]
         rest = await get(other, thread=thread)
         await put(
-            saver, "999999", _state(thread, 1), parent=f"{last:06}", thread=thread
+            saver, "999999", state_of(thread, 1), parent=f"{last:06}", thread=thread
         )
-        assert await values(other, thread=thread) == _state(thread, 1)
+        assert await values(other, thread=thread) == state_of(thread, 1)
         assert rest.checkpoint["channel_values"]["n"] in (last, last + 1)

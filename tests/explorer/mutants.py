@@ -251,8 +251,8 @@ def opened_by_nothing(patch: pytest.MonkeyPatch) -> None:
 def heads_not_moved(patch: pytest.MonkeyPatch) -> None:
     """Who takes a lease over leaves the heads as they are."""
 
-    async def nothing(*_: Any) -> None:
-        return None
+    async def nothing(*_: Any) -> bool:
+        return True
 
     patch.setattr(Holding, "_move_heads", nothing)
 

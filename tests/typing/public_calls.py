@@ -22,6 +22,7 @@ from jskv_saver import (
     DocumentCheckpointSaver,
     DocumentService,
     DocumentStore,
+    Encryption,
     FieldSpec,
     GraphVersion,
     JetStreamDocumentStore,
@@ -69,6 +70,10 @@ async def savers_async(url: str, client: Client) -> None:
         await saver.arepair(["t"])
         assert_type(await saver.aadmit(CONFIG, {"n": 1}, request_id="r"), Admission)
         assert_type(await saver.aadmitted("t", begun=True), Sequence[Admission])
+        async with saver.lease("t", ttl=10, wait=0.5) as lease:
+            assert_type(lease.holder, str)
+            assert_type(lease.lost, bool)
+            await lease.acheck()
         await saver.aclose()
     given = JetStreamSaver(client, bucket="b", on_conflict="raise", graph_version="1")
     assert_type(given, JetStreamSaver)
@@ -97,6 +102,8 @@ def savers_sync(url: str) -> None:
         saver.repair(["t"])
         assert_type(saver.admit(CONFIG, "x"), Admission)
         assert_type(saver.admitted(), Sequence[Admission])
+        with saver.lease("t") as lease:
+            lease.check()
         saver.close()
 
 
@@ -153,6 +160,16 @@ async def documents_of(store: DocumentStore) -> None:
     await store.delete("shop", "orders", "1")
     await store.drop_collection("shop", "orders")
     await store.close()
+
+
+def encryption(client: Client, key: bytes) -> None:
+    assert_type(Encryption.from_env("KEYS"), Encryption)
+    assert_type(Encryption.generate_key(), str)
+    keys = Encryption([Encryption.generate_key(), key], accept_plaintext=True)
+    assert_type(keys.key_ids, tuple[str, ...])
+    Encryption(key)
+    JetStreamSaver(client, encryption=keys)
+    DocumentCheckpointSaver(MemoryDocumentStore(), encryption=keys)
 
 
 def servers() -> None:

@@ -26,7 +26,11 @@ from jskv_saver.document.port import (
     OffersChanges,
 )
 from jskv_saver.document.values import check_data
-from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
+from jskv_saver.errors import (
+    CorruptDocumentError,
+    InvalidRequestError,
+    UnsupportedFormatError,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +132,7 @@ class _OpenedChanges:
                 opened = self._store.opened(
                     change.namespace, change.collection, document
                 )
-            except CorruptDocumentError as exc:
+            except (CorruptDocumentError, UnsupportedFormatError) as exc:
                 _log.warning(
                     "left out of the changes: %s",
                     exc,

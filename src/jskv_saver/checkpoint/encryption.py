@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from jskv_saver.checkpoint.envelope import (
     FORMAT,
@@ -74,7 +74,7 @@ class Encryption:
         if not isinstance(given, Sequence) or not given:
             raise InvalidRequestError(f"keys must be one key or a list of keys: {_HOW}")
         masters = [_master(key, at) for at, key in enumerate(given)]
-        self._derive = _derivation()
+        self._crypto = _library()
         self._masters = {self._id(master): master for master in masters}
         self._current = self._id(masters[0])
         self.accept_plaintext = accept_plaintext
@@ -153,8 +153,6 @@ class Encryption:
             EncryptionError: It was written with another key.
             CorruptDocumentError: It is not what was written under this name.
         """
-        from cryptography.exceptions import InvalidTag
-
         key_id = envelope.header[1:HEADER]
         if key_id not in self._masters:
             raise EncryptionError(
@@ -167,7 +165,7 @@ class Encryption:
             return self._cipher(key_id, owner).decrypt(
                 envelope.nonce, envelope.sealed, envelope.header + aad
             )
-        except InvalidTag as exc:
+        except self._crypto.invalid as exc:
             raise CorruptDocumentError(
                 f"{key!r} is not what was encrypted under this name: its bytes were "
                 "changed, or moved here from another one",
@@ -175,13 +173,12 @@ class Encryption:
             ) from exc
 
     def _id(self, master: bytes) -> bytes:
-        return self._derive(master, b"jskv 1 id", KEY_ID)
+        return self._crypto.derive(master, b"jskv 1 id", KEY_ID)
 
     def _make_cipher(self, key_id: bytes, owner: Path) -> AESGCM:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
         info = b"jskv 1 seal" + encoded(owner)
-        return AESGCM(self._derive(self._masters[key_id], info, KEY))
+        key = self._crypto.derive(self._masters[key_id], info, KEY)
+        return self._crypto.cipher(key)
 
     def _make_naming(self, *scope: str) -> Callable[[bytes], bytes]:
         """What gives the parts of a checkpoint namespace their names.
@@ -193,7 +190,7 @@ class Encryption:
             *scope: Namespace, agent, thread, checkpoint namespace.
         """
         info = b"jskv 1 name" + encoded(scope)
-        key = self._derive(self._masters[self._current], info, KEY)
+        key = self._crypto.derive(self._masters[self._current], info, KEY)
 
         def name_of(content: bytes) -> bytes:
             return hmac.digest(key, content, "sha256")[:DIGEST]
@@ -227,8 +224,19 @@ def owner_of(namespace: str, path: Path) -> Path:
     return (namespace, *path[:_OWNER])
 
 
-def _derivation() -> Callable[[bytes, bytes, int], bytes]:
+class _Library(NamedTuple):
+    """What is used of `cryptography`."""
+
+    cipher: type[AESGCM]
+    derive: Callable[[bytes, bytes, int], bytes]
+    invalid: type[Exception]
+
+
+def _library() -> _Library:
+    # All at once: what follows may run on a loop that must not wait for files.
     try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     except ModuleNotFoundError as exc:
@@ -240,7 +248,7 @@ def _derivation() -> Callable[[bytes, bytes, int], bytes]:
     def derive(master: bytes, info: bytes, length: int) -> bytes:
         return HKDF(SHA256(), length, salt=None, info=info).derive(master)
 
-    return derive
+    return _Library(AESGCM, derive, InvalidTag)
 
 
 def _master(key: object, at: int) -> bytes:

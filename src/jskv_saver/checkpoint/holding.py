@@ -139,11 +139,15 @@ class Holding:
             if not await self._is_mine():
                 return False
             expected = before.version if before else 0
-            if before:
-                await self._move_heads()
+            if before and not await self._move_heads():
+                return False
 
-    async def _move_heads(self) -> None:
-        """Break what an earlier holder may be fenced on, in all of the thread."""
+    async def _move_heads(self) -> bool:
+        """Break what an earlier holder may be fenced on, in all of the thread.
+
+        Returns:
+            Whether it is still held, after a long time.
+        """
         partition = self._partition
         found = await self._store.ids(
             self._namespace, RECORDS, within=(partition.agent, self.thread)
@@ -153,8 +157,9 @@ class Holding:
             if path_of(id)[-1] != EPOCH:
                 continue
             if _now() - self._confirmed > self.ttl / 3 and not await self.renew():
-                return
+                return False
             await persist(partial(self._move_head, scope_of(id)))
+        return True
 
     async def _move_head(self, scope: Scope) -> bool:
         """Put the epoch once more, which says what it said."""

@@ -10,9 +10,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
-from jskv_saver._portal import Portal
+from jskv_saver._portal import Portal, running_loop
 from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.document.requests import LEAST_TTL, MOST_TTL
@@ -40,6 +40,7 @@ class Leases:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._held: dict[str, tuple[Lease, ...]] = {}
+        self._closed = False
 
     def holding(self, thread: str, ttl: float) -> Holding:
         """One that is not taken yet."""
@@ -59,7 +60,13 @@ class Leases:
         return held[-1].holding if held else None
 
     def add(self, lease: Lease) -> None:
-        """A lease was taken."""
+        """A lease was taken.
+
+        Raises:
+            StoreClosedError: The saver was closed meanwhile.
+        """
+        if self._closed:
+            raise StoreClosedError("used after it was closed; open a new one")
         self._held[lease.thread_id] = (*self._held.get(lease.thread_id, ()), lease)
 
     def discard(self, lease: Lease) -> None:
@@ -72,6 +79,7 @@ class Leases:
 
     async def close(self) -> None:
         """Give all of them back: the saver ends."""
+        self._closed = True
         for lease in [each for held in self._held.values() for each in held]:
             # What cannot be given back expires.
             with suppress(JskvError):
@@ -99,9 +107,12 @@ class Lease:
         self._portal = portal
         self._leases = leases
         self._wait = wait
+        self._begun = False
         self._holding: Holding | None = None
         self._stop: asyncio.Event | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._taking: asyncio.Task[Any] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def holding(self) -> Holding:
@@ -135,7 +146,14 @@ class Lease:
         await self._portal.arun(self.holding.check)
 
     async def __aenter__(self) -> Lease:
-        await self._portal.arun(self._take)
+        self._begin()
+        try:
+            await self._portal.arun(self._take)
+        except JskvError:
+            raise
+        except BaseException:
+            self._abandon()
+            raise
         self._enter()
         return self
 
@@ -152,7 +170,14 @@ class Lease:
             self._note(failure, exc)
 
     def __enter__(self) -> Lease:
-        self._portal.run(self._take)
+        self._begin()
+        try:
+            self._portal.run(self._take)
+        except JskvError:
+            raise
+        except BaseException:
+            self._abandon()
+            raise
         self._enter()
         return self
 
@@ -168,11 +193,25 @@ class Lease:
         except JskvError as failure:
             self._note(failure, exc)
 
+    def _begin(self) -> None:
+        if self._begun:
+            raise InvalidRequestError(
+                "this lease was entered before: ask the saver for another one"
+            )
+        self._begun = True
+
     def _enter(self) -> None:
         _HELD.set((*_HELD.get(), self.holding))
 
     def _leave(self) -> None:
         _HELD.set(tuple(each for each in _HELD.get() if each is not self._holding))
+
+    def _abandon(self) -> None:
+        """Who entered gave up; it may have been taken meanwhile, on another loop."""
+        with suppress(JskvError, RuntimeError):
+            home = self._portal.home()
+            if home is not running_loop():
+                home.call_soon_threadsafe(self._end_later)
 
     def _note(self, failure: JskvError, exc: BaseException | None) -> None:
         """What to do with a failure at the end of a block."""
@@ -189,16 +228,15 @@ class Lease:
     # -- at home -----------------------------------------------------------------------
 
     async def _take(self) -> None:
-        if self._holding is not None:
-            raise InvalidRequestError(
-                "this lease was entered before: ask the saver for another one"
-            )
+        self._taking = asyncio.current_task()
         loop = asyncio.get_running_loop()
         end, pause = loop.time() + self._wait, _FIRST_LOOK
         while True:
             holding = self._leases.holding(self.thread_id, self.ttl)
             try:
                 if await holding.take():
+                    self._holding = holding
+                    self._leases.add(self)
                     break
             except BaseException:
                 await holding.drop()
@@ -209,10 +247,8 @@ class Lease:
                     raise self._held_by(other)
                 await asyncio.sleep(min(left, pause * random.uniform(0.5, 1)))
                 pause = min(pause * 1.5, _LONGEST_LOOK)
-        self._holding = holding
         self._stop = asyncio.Event()
         self._keeper = asyncio.create_task(self._keep(holding, self._stop))
-        self._leases.add(self)
 
     def _held_by(self, other: str) -> LeaseHeldError:
         waited = f" after {self._wait:g} seconds" if self._wait else ""
@@ -247,6 +283,15 @@ class Lease:
                     failure,
                     extra={"event": "jskv.lease.not_renewed"},
                 )
+
+    def _end_later(self) -> None:
+        async def end() -> None:
+            if self._taking is not None:
+                await asyncio.wait((self._taking,))
+            with suppress(JskvError):
+                await self.end()
+
+        self._ending = asyncio.create_task(end())
 
     async def end(self) -> None:
         """Give it back. Idempotent.

@@ -11,13 +11,16 @@ import typer
 
 from jskv_saver.cli import (
     archives,
+    checking,
     demo,
     diffing,
     drill,
     migrate,
     permissions,
+    pinning,
     planning,
     reading,
+    removing,
     serve,
     tailing,
 )
@@ -39,6 +42,14 @@ app.command("diff")(diffing.diff)
 app.command("tail")(tailing.tail)
 app.command("export")(archives.export)
 app.command("import")(archives.import_)
+app.command("prune")(removing.prune)
+app.command("delete")(removing.delete)
+app.command("copy")(removing.copy)
+app.command("pin")(pinning.pin)
+app.command("unpin")(pinning.unpin)
+app.command("pinned")(pinning.pinned)
+app.command("verify")(checking.verify)
+app.command("repair")(checking.repair)
 app.command("serve")(serve.serve)
 app.command("migrate")(migrate.migrate)
 app.command("permissions")(permissions.permissions)

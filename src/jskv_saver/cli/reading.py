@@ -144,7 +144,7 @@ def read(server: str | None, bucket: str, namespace: str | None, use: Use[T]) ->
 
     async def opened() -> T:
         async with JetStreamDocumentStore.from_conn_string(
-            server, bucket=bucket, create=False
+            server, bucket=bucket, read_only=True
         ) as store:
             namespaces = await store.namespaces() if namespace is None else [namespace]
             return await use(sealed_store(store, encryption), namespaces)

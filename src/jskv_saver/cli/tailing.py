@@ -71,7 +71,7 @@ def tail(
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with JetStreamDocumentStore.from_conn_string(
-            server, bucket=bucket, create=False
+            server, bucket=bucket, read_only=True
         ) as store:
             sealed = sealed_store(store, encryption)
             follower = Follower(sealed, namespace, agent, thread, after)

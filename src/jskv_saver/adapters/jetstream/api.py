@@ -46,13 +46,21 @@ class Api:
         self.stream: Final = stream_name(bucket)
         prefix = api_prefix or (f"$JS.{domain}.API" if domain else _DEFAULT_PREFIX)
         self._prefix: Final = prefix
-        self.keys: Final = f"$KV.{bucket}."
+        self.keys = f"$KV.{bucket}."
         """Before a key, in filters and in stored subjects."""
         # A put on the plain subject would go to the near bucket of the same name.
         self.puts: Final = f"{prefix}.{self.keys}" if domain else self.keys
         """Before a key, to write it."""
         self.direct: Final = f"{prefix}.DIRECT.GET.{self.stream}"
-        self.direct_key: Final = f"{self.direct}.{self.keys}"
+
+    @property
+    def direct_key(self) -> str:
+        """Before a key, to read it."""
+        return f"{self.direct}.{self.keys}"
+
+    def mirrors(self, origin: str) -> None:
+        """The stream mirrors another bucket: what it has are that one's subjects."""
+        self.keys = f"$KV.{origin}."
 
     def subject(self, name: str) -> str:
         """The subject of a call."""

@@ -98,6 +98,11 @@ class Bucket:
         return self._name
 
     @property
+    def read_only(self) -> bool:
+        """Whether every call that writes is refused."""
+        return self._options.read_only
+
+    @property
     def replicated(self) -> bool:
         """Whether `get` and `get_many` may be served by a follower that lags."""
         return self._features is not None and self._features.replicated
@@ -169,6 +174,7 @@ class Bucket:
             StorageFullError: Nothing was stored.
             UnknownOutcomeError: No answer; it may be stored.
         """
+        self._check_writable()
         if self._features is None:
             await self._open_once()
         if ttl is not None:
@@ -192,6 +198,7 @@ class Bucket:
         Raises:
             JskvError: Of the first write that failed, as `put`.
         """
+        self._check_writable()
         if self._features is None or self._bound != self._requests.generation:
             # Another server may be another release: it must know fast batches, or it
             # would store their messages one by one.
@@ -249,6 +256,7 @@ class Bucket:
         Raises:
             VersionConflictError: Another revision is the newest; nothing was removed.
         """
+        self._check_writable()
         if self._features is None:
             await self._open_once()
         await self._writes.delete(key, expected)
@@ -263,6 +271,7 @@ class Bucket:
         Returns:
             How many messages were removed.
         """
+        self._check_writable()
         if self._features is None:
             await self._open_once()
         return await self._writes.purge(filter, below=below)
@@ -273,6 +282,7 @@ class Bucket:
         Returns:
             False where the bucket keeps no entry for a time: nothing was stored.
         """
+        self._check_writable()
         if self._features is None:
             await self._open_once()
         return await self._writes.announce(key, value)
@@ -289,6 +299,13 @@ class Bucket:
     async def close(self) -> None:
         """Close the bucket's own connection, or leave the caller's. Idempotent."""
         await self._requests.close()
+
+    def _check_writable(self) -> None:
+        if self._options.read_only:
+            raise InvalidRequestError(
+                f"bucket {self._name!r} was opened with read_only=True: nothing was "
+                "sent; open the bucket itself, without it, to write"
+            )
 
     def _check_expiry(self) -> None:
         assert self._features is not None
@@ -324,12 +341,15 @@ class Bucket:
         if config is None:
             if self._features is not None:
                 raise await self._api.unanswered()
-            if not self._options.create:
+            if self._options.read_only or not self._options.create:
                 raise BucketNotFoundError(
                     f"there is no bucket {self._name!r}", bucket=self._name
                 )
             config = await self._create(release.major, release.minor, version)
-        features = check(self._name, config, version)
+        read_only = self._options.read_only
+        features = check(self._name, config, version, read_only=read_only)
+        if features.origin is not None:
+            self._api.mirrors(features.origin)
         self._reads.direct = features.direct
         self._reads.replicated = features.replicated
         self._writes.features = features

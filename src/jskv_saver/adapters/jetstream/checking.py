@@ -76,7 +76,15 @@ class Checking:
     async def owners(self) -> list[str]:
         """The owners of declared collections, sorted."""
         found = await self._bucket.names([keys.declarations_filter()])
-        return sorted(keys.owners(name for name in found if "./" in name))
+        declared = [name for name in found if "./" in name]
+        return sorted(keys.owners(name.replace("./", ".", 1) for name in declared))
+
+    async def thread_owners(self) -> list[str]:
+        """The owners of anything that belongs to threads, indexed or not, sorted."""
+        found = await self._bucket.names(
+            [f"{name}.>" for name in sorted(keys.RESERVED)]
+        )
+        return sorted(keys.owners(found))
 
     async def verify(self, namespace: str, settle: float) -> list[Finding]:
         """What is wrong in the collections of an owner."""

@@ -90,6 +90,9 @@ class Entries:
             entry = await self._bucket.last(filter)
             if entry is None or not entry.marker:
                 return entry
+            if self._bucket.read_only:
+                rest = await self._bucket.get_many([filter])
+                return max(rest, key=lambda each: each.revision, default=None)
             await self._bucket.purge(entry.key, below=entry.revision + 1)
 
     async def newest_revision(self, filter: str) -> int:

@@ -98,7 +98,7 @@ class Feed:
         self._ready: Final = ready
         self._requests: Final = requests
         self._api: Final = api
-        self._filters: Final = [api.keys + filter for filter in filters]
+        self._filters: Final = tuple(filters)
         self._last = after
         self._created: str | None = None
         self._buffer: deque[Seen] = deque()
@@ -253,7 +253,7 @@ class Feed:
                 "opt_start_seq": self._last + 1,
                 "ack_policy": "none",
                 "replay_policy": "instant",
-                "filter_subjects": self._filters,
+                "filter_subjects": [self._api.keys + each for each in self._filters],
                 "inactive_threshold": int(_INACTIVE * _NANOSECONDS),
                 "mem_storage": True,
                 "num_replicas": 1,

@@ -160,11 +160,14 @@ def index_name(key: str) -> str:
 
 
 def owners(names: Iterable[str]) -> set[str]:
-    """The owners in keys of threads or declarations; digested names are left out."""
+    """The owners in keys of the saver's collections; digested names are left out.
+
+    Those of other keys begin with `/`, which no owner's token does.
+    """
     found: set[str] = set()
     for token in {name.split(".")[1] for name in names}:
         try:
-            owner = decode_token(token.removeprefix("/"))
+            owner = decode_token(token)
             if isinstance(owner, str):
                 found.add(check_namespace(owner))
         except ValueError:

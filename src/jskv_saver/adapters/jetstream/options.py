@@ -55,6 +55,8 @@ class BucketOptions:
             API under another name. Excludes `domain`. Writes go to `$KV.<bucket>`.
         timeout: Seconds that one call may take.
         create: Make the bucket if there is none; False: that is an error.
+        read_only: Only read, from a mirror of a bucket too, which may lag behind what
+            it mirrors; nothing is made, and a call that would write is refused.
     """
 
     description: str = ""
@@ -71,6 +73,7 @@ class BucketOptions:
     api_prefix: str | None = None
     timeout: float = DEFAULT_TIMEOUT
     create: bool = True
+    read_only: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no bucket can have, before a server is asked.
@@ -120,7 +123,8 @@ def _unknown(name: str, of_connection: frozenset[str]) -> str:
 # What `nats kv add` has, and a bucket of ours cannot be.
 _NOT_OFFERED: Final[Mapping[str, str]] = {
     "mirror": "a mirror takes no writes, and a saver has to write; connect to the "
-    "server that has the bucket, or set replicas (docs/adr/0009-no-mirrors.md)",
+    "server that has the bucket, or set replicas (docs/adr/0009-no-mirrors.md); to "
+    "read a mirror that exists, name it as bucket, with read_only=True",
     "ttl": "parts of a checkpoint would expire before it; use prune or delete_thread",
     "history": "one revision of each key is kept",
 }
@@ -195,4 +199,5 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "api_prefix": ("the beginning of subjects, such as 'JSD.API'", _maybe(_SUBJECT)),
     "timeout": ("a number of seconds above 0", _is_time),
     "create": ("True or False", _is_bool),
+    "read_only": ("True or False", _is_bool),
 }

@@ -46,7 +46,6 @@ class Reads:
     def __init__(self, requests: Requests, api: Api) -> None:
         self._requests: Final = requests
         self._api: Final = api
-        self._cut: Final = len(api.keys)
         self._pages = asyncio.Semaphore(_IN_FLIGHT_BYTES // _PAGE_BYTES)
         self._singles = asyncio.Semaphore(_SINGLE_READS)
         self.direct = True
@@ -73,7 +72,7 @@ class Reads:
                 lambda: self._requests.request(subject, payload, write=False)
             )
         if status_of(msg) is None:
-            return entry_of(msg, self._cut)
+            return entry_of(msg, len(self._api.keys))
         self._check_status(msg)
         return None
 
@@ -83,7 +82,7 @@ class Reads:
         answer = await self._api.ask(f"STREAM.MSG.GET.{self._api.stream}", request)
         error = answer.get("error")
         if error is None:
-            return entry_of_stored(answer["message"], self._cut)
+            return entry_of_stored(answer["message"], len(self._api.keys))
         if error.get("err_code") == ApiError.NO_MESSAGE_FOUND:
             return None
         raise error_of(error, bucket=self._api.bucket)
@@ -137,9 +136,9 @@ class Reads:
             }
             answer = await self._api.call("STREAM.INFO", request)
             page = sorted(answer.get("state", {}).get("subjects") or ())
-            if names and (not page or page[0][self._cut :] != names.pop()):
+            if names and (not page or page[0][len(self._api.keys) :] != names.pop()):
                 return None
-            names.extend(subject[self._cut :] for subject in page)
+            names.extend(subject[len(self._api.keys) :] for subject in page)
             if len(names) >= int(answer.get("total", 0)) or len(page) < 2:
                 return names
 
@@ -181,7 +180,7 @@ class Reads:
                 messages = await self._page(json.dumps(request).encode())
             end = messages.pop()
             status = status_of(end)
-            entries.extend(entry_of(msg, self._cut) for msg in messages)
+            entries.extend(entry_of(msg, len(self._api.keys)) for msg in messages)
             if status == Status.TOO_MANY_RESULTS:
                 return None
             if status != Status.END_OF_BATCH:
@@ -219,7 +218,7 @@ class Reads:
             room = min(room, client.max_payload)
         room -= _REQUEST_FRAME
         # In JSON: the quotes, a comma and a space.
-        each = self._cut + 4
+        each = len(self._api.keys) + 4
         if (
             len(filters) <= _CHUNK
             and sum(map(len, filters), each * len(filters)) <= room

@@ -38,6 +38,7 @@ class Features:
         fast: Several entries may be written in order in one round trip.
         max_value_size: Bytes of a value, headers included; -1: no limit.
         file: It is stored in files.
+        origin: The bucket that it mirrors; None: it is no mirror.
     """
 
     direct: bool
@@ -47,6 +48,7 @@ class Features:
     fast: bool
     max_value_size: int
     file: bool
+    origin: str | None = None
 
 
 def stream_name(bucket: str) -> str:
@@ -152,13 +154,20 @@ _UNFIT: Final[Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], str]]] = {
 }
 
 
-def check(bucket: str, config: Mapping[str, Any], version: str) -> Features:
+# To a reader only these matter.
+_UNREADABLE: Final = ("subject_transform",)
+
+
+def check(
+    bucket: str, config: Mapping[str, Any], version: str, *, read_only: bool = False
+) -> Features:
     """What the bucket can do, if it can be used.
 
     Args:
         bucket: Its name.
         config: Its configuration as the server echoed it.
         version: Of the connected server, for the text if the echo has none.
+        read_only: Nothing is to be written: what only a writer needs may be missing.
 
     Raises:
         UnsupportedServerError: The server that has it is older than 2.11.
@@ -168,9 +177,10 @@ def check(bucket: str, config: Mapping[str, Any], version: str) -> Features:
     if int(metadata.get(_LEVEL_KEY, 0)) < LEVEL_TTL:
         raise too_old(str(metadata.get(_VERSION_KEY, version)))
     for setting, (unfit, consequence) in _UNFIT.items():
-        if unfit(config):
+        if unfit(config) and (not read_only or setting in _UNREADABLE):
             raise _unsuitable(bucket, setting, config.get(setting), consequence)
-    if f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
+    origin = _origin(bucket, config.get("mirror") or {})
+    if origin is None and f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
         raise _unsuitable(
             bucket, "subjects", config.get("subjects"), "keys would not be stored"
         )
@@ -182,7 +192,25 @@ def check(bucket: str, config: Mapping[str, Any], version: str) -> Features:
         fast=bool(config.get("allow_batched")),
         max_value_size=int(config.get("max_msg_size", -1)),
         file=config.get("storage", "file") == "file",
+        origin=origin,
     )
+
+
+def _origin(bucket: str, mirror: Mapping[str, Any]) -> str | None:
+    """The bucket that is mirrored, or None.
+
+    Raises:
+        UnsuitableBucketError: It mirrors no bucket, or only a part of one.
+    """
+    if not mirror:
+        return None
+    name, prefix = str(mirror.get("name", "")), stream_name("")
+    parts = ("filter_subject", "subject_transforms", "opt_start_seq", "opt_start_time")
+    if not name.startswith(prefix) or any(mirror.get(part) for part in parts):
+        raise _unsuitable(
+            bucket, "mirror", dict(mirror), "it is not the whole of another bucket"
+        )
+    return name.removeprefix(prefix)
 
 
 def too_old(version: str) -> UnsupportedServerError:

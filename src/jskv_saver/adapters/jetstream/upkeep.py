@@ -20,6 +20,10 @@ class StoreUpkeep:
         """The owners of declared collections in the bucket, sorted."""
         return await self._portal.arun(self._checking.owners)
 
+    async def thread_owners(self) -> Sequence[str]:
+        """The owners of anything that belongs to threads, indexed or not, sorted."""
+        return await self._portal.arun(self._checking.thread_owners)
+
     async def verify(
         self, namespace: str, *, settle: float = SETTLE
     ) -> Sequence[Finding]:
