@@ -89,6 +89,25 @@ def locked(store: Path) -> Iterator[int]:
         os.close(lock)
 
 
+def holder(store: Path) -> int | None:
+    """The process that runs a server on a store; None: none does; 0: not known.
+
+    The lock decides, which ends with its holders: a process id alone may be another
+    one's by now.
+    """
+    try:
+        lock = os.open(store / _LOCK, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _marked(store)
+    finally:
+        os.close(lock)
+    return None
+
+
 def mark(store: Path, pid: int) -> None:
     """Say in the lock's file which server has the store."""
     (store / _LOCK).write_text(str(pid))

@@ -21,6 +21,7 @@ from jskv_saver.cli import (
     planning,
     reading,
     removing,
+    running,
     serve,
     tailing,
 )
@@ -50,6 +51,9 @@ app.command("unpin")(pinning.unpin)
 app.command("pinned")(pinning.pinned)
 app.command("verify")(checking.verify)
 app.command("repair")(checking.repair)
+app.command("up")(running.up)
+app.command("down")(running.down)
+app.command("status")(running.status)
 app.command("serve")(serve.serve)
 app.command("migrate")(migrate.migrate)
 app.command("permissions")(permissions.permissions)

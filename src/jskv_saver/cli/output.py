@@ -20,6 +20,19 @@ from rich.text import Text
 
 from jskv_saver.checkpoint.inspect import ThreadRef, escaped
 
+FAILED = 1
+"""Exit code: what was asked for was not done; one line on standard error says why."""
+USAGE = 2
+"""Exit code: the command line is none; nothing was sent."""
+STOPPED = 3
+"""Exit code of `status`: the server does not run."""
+WARNED = 3
+"""Exit code of `doctor`: it works, and something should be mended."""
+BROKEN = 4
+"""Exit code of `doctor`: something does not work."""
+INTERRUPTED = 130
+"""Exit code: ended by Ctrl-C."""
+
 _NEVER_FOLDED = 10_000
 
 
