@@ -14,6 +14,7 @@ from jskv_saver.cli import (
     checking,
     demo,
     diffing,
+    doctor,
     drill,
     migrate,
     permissions,
@@ -54,6 +55,7 @@ app.command("repair")(checking.repair)
 app.command("up")(running.up)
 app.command("down")(running.down)
 app.command("status")(running.status)
+app.command("doctor")(doctor.doctor)
 app.command("serve")(serve.serve)
 app.command("migrate")(migrate.migrate)
 app.command("permissions")(permissions.permissions)

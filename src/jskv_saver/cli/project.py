@@ -146,13 +146,7 @@ class Project:
 
     def _is_ours(self, pid: int) -> bool:
         """Whether a process was started with the configuration in here."""
-        listed = subprocess.run(
-            ["ps", "-o", "command=", "-p", str(pid)],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout
-        return str(self._home / "nats-server.conf") in listed
+        return str(self._home / "nats-server.conf") in _command_of(pid)
 
     def _make(self) -> None:
         try:
@@ -193,6 +187,20 @@ class Project:
         with os.fdopen(handle, "w") as stream:
             json.dump(settings, stream)
         os.replace(fresh, path)
+
+
+def _command_of(pid: int) -> str:
+    """The command line of a process; empty if there is none, or it is not told."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    with contextlib.suppress(OSError):
+        return subprocess.run(
+            ["ps", "-ww", "-o", "command=", "-p", str(pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+    return ""
 
 
 def write_context(name: str, url: str, *, select: bool) -> Path:
