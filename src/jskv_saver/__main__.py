@@ -9,7 +9,7 @@ from jskv_saver.errors import JskvError
 
 
 def main() -> None:
-    """Run the command line; exit 1 with one line on an error, 2 on wrong usage."""
+    """Run the command line, and exit as docs/cli.md says."""
     try:
         try:
             _run()
@@ -26,7 +26,7 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        from jskv_saver.cli.app import app
+        from jskv_saver.cli.app import run
         from jskv_saver.cli.output import failed
     except ModuleNotFoundError as exc:
         if (exc.name or "").split(".")[0] not in ("rich", "typer"):
@@ -38,7 +38,7 @@ def _run() -> None:
         )
         sys.exit(1)
     try:
-        app()
+        sys.exit(run())
     except JskvError as exc:
         failed(exc)
 

@@ -41,6 +41,7 @@ def test_threads_of_all_namespaces_and_agents(run: Run, fill: Fill) -> None:
         "newest_id": "",
         "newest_at": "",
         "encrypted": False,
+        "newest_ns": "",
     }
 
 
@@ -162,7 +163,7 @@ def test_hostile_text_is_escaped(run: Run, fill: Fill) -> None:
         assert raw.out.replace("\n", "").isprintable()
     assert run("show", HOSTILE, "--json").json["thread"] == HOSTILE
     missing = run("show", "\x1b[2J")
-    assert missing.err == "jskv: there is no thread '\\x1b[2J' here\n"
+    assert missing.err.startswith("jskv: there is no thread '\\x1b[2J' here (hint: ")
 
 
 def test_encrypted_values_are_said_to_be(run: Run, fill: Fill) -> None:

@@ -12,18 +12,24 @@ from tests.integration.commands import Fill, Result, Run
 
 from jskv_saver import JetStreamDocumentStore
 
+HINT = "(hint: `jskv threads` and `jskv history THREAD` list what is there)"
+
 
 @pytest.mark.parametrize("command", ["history", "show"])
 def test_a_missing_thread_is_an_error(command: str, run: Run, fill: Fill) -> None:
     fill("t")
     result = run(command, "no such thread")
-    assert result == Result(1, "", "jskv: there is no thread 'no such thread' here\n")
+    assert result == Result(
+        1, "", f"jskv: there is no thread 'no such thread' here {HINT}\n"
+    )
 
 
 def test_a_missing_checkpoint_is_an_error(run: Run, fill: Fill) -> None:
     fill("t")
     result = run("show", "t", "nope")
-    assert result == Result(1, "", "jskv: thread 't' has no checkpoint 'nope'\n")
+    assert result == Result(
+        1, "", f"jskv: thread 't' has no checkpoint 'nope' {HINT}\n"
+    )
 
 
 def test_one_thread_id_in_two_places_must_be_told_apart(run: Run, fill: Fill) -> None:
@@ -41,7 +47,8 @@ def test_a_missing_bucket_is_an_error_and_is_never_made(
     command: list[str], run: Run, nats_url: str, bucket: str
 ) -> None:
     result = run(*command)
-    assert result == Result(1, "", f"jskv: there is no bucket '{bucket}'\n")
+    hint = "(hint: name another with --bucket; `nats kv ls` lists them)"
+    assert result == Result(1, "", f"jskv: there is no bucket '{bucket}' {hint}\n")
 
     async def streams() -> list[str]:
         client = await nats.connect(nats_url)

@@ -26,12 +26,12 @@ from jskv_saver.cli import (
     serve,
     tailing,
 )
+from jskv_saver.cli.output import FAILED, INTERRUPTED, USAGE, complain
 
 app = typer.Typer(
     name="jskv",
-    help="LangGraph threads in a NATS JetStream KV bucket: look, serve, run a demo.",
+    help="LangGraph threads in a NATS JetStream KV bucket.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -88,8 +88,41 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """LangGraph threads in a NATS JetStream KV bucket: look, serve, run a demo."""
+    """LangGraph threads in a NATS JetStream KV bucket.
+
+    Exits with 0, with 1 where what was asked for was not done (a line on standard error
+    says why), and with 2 where the command line is none. NO_COLOR turns colours off.
+    """
     # Ids and values may have characters that the terminal's encoding lacks.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def run() -> int:
+    """Run the command that was typed, and return the exit code.
+
+    What the parser refuses is one line on standard error, as every other error is.
+    """
+    try:
+        code = app(prog_name="jskv", standalone_mode=False)
+    except typer.Abort as exc:
+        # Ctrl-C, or a question that was answered with no.
+        interrupted = isinstance(exc.__cause__, KeyboardInterrupt)
+        return INTERRUPTED if interrupted else FAILED
+    except Exception as exc:
+        # Typer brings a parser of its own, of which only this is known.
+        explain = getattr(exc, "format_message", None)
+        if explain is None:
+            raise
+        text: str = explain()
+        context = getattr(exc, "ctx", None)
+        if "\n" in text:
+            # Typed without anything: the help.
+            print(text, file=sys.stderr)
+        elif context is None:
+            complain(text)
+        else:
+            complain(text, f"{context.command_path} --help")
+        return int(getattr(exc, "exit_code", USAGE))
+    return code if isinstance(code, int) else 0

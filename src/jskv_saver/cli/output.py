@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jskv_saver.checkpoint.inspect import ThreadRef, escaped
+from jskv_saver.cli.hints import hint_for
 
 FAILED = 1
 """Exit code: what was asked for was not done; one line on standard error says why."""
@@ -40,7 +41,13 @@ def console() -> Console:
     """A console on standard output; where that is no terminal, rows stay lines."""
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _NEVER_FOLDED
     return Console(
-        width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
+        width=width,
+        # Nothing at all: rich itself would leave bold and dim.
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
     )
 
 
@@ -86,11 +93,18 @@ def command() -> str:
 
 
 def failed(error: Exception) -> NoReturn:
-    """Say in one line on standard error what is wrong, and exit with 1."""
-    line = " ".join(str(error).split())
+    """Say in one line on standard error what is wrong and what to do, and exit."""
+    complain(str(error), hint_for(error))
+    sys.exit(FAILED)
+
+
+def complain(text: str, hint: str = "") -> None:
+    """Print one line on standard error."""
+    line = " ".join(text.split())
+    if hint:
+        line += f" (hint: {hint})"
     # Messages quote what others named; a backslash is then escaped already.
     print(f"jskv: {line if line.isprintable() else escaped(line)}", file=sys.stderr)
-    sys.exit(1)
 
 
 def print_json(value: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated, TypeVar
 
 import typer
@@ -21,8 +23,10 @@ from jskv_saver.checkpoint.inspect import (
     list_threads,
     thread_history,
 )
+from jskv_saver.checkpoint.inspect.narrowing import idle, in_order, with_metadata
 from jskv_saver.cli import views
 from jskv_saver.cli.output import plain, print_json
+from jskv_saver.cli.values import pairs_of, seconds_of
 
 T = TypeVar("T")
 Use = Callable[[DocumentStore, Sequence[str]], Awaitable[T]]
@@ -52,29 +56,69 @@ Limit = Annotated[int, typer.Option(min=0, help="How many to print; 0: all.")]
 Thread = Annotated[str, typer.Argument(help="The thread's id.", metavar="THREAD")]
 
 
+class Sort(StrEnum):
+    """The orders of a list of threads."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    NAME = "name"
+    CHECKPOINTS = "checkpoints"
+
+
 def threads(
     *,
     namespace: Namespace = None,
     agent: Agent = None,
+    idle_for: Annotated[
+        str | None,
+        typer.Option(
+            "--idle",
+            help="Only those that nothing was stored in for so long: 90s, 12h, 30d.",
+            metavar="TIME",
+            show_default=False,
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only those whose newest checkpoint has this metadata; the value is "
+            "JSON or text. May be given several times.",
+            metavar="KEY=VALUE",
+            show_default=False,
+        ),
+    ] = None,
+    sort: Annotated[
+        Sort, typer.Option(help="In which order: newest is moved on last.")
+    ] = Sort.NEWEST,
     limit: Limit = 50,
+    offset: Annotated[
+        int, typer.Option(min=0, help="How many to leave out before.")
+    ] = 0,
     bucket: Bucket = "jskv",
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """List the threads in a bucket, the most recently moved on first."""
+    seconds = None if idle_for is None else seconds_of(idle_for)
+    pairs = pairs_of(metadata or [])
 
     async def use(store: DocumentStore, namespaces: Sequence[str]) -> list[ThreadInfo]:
-        return await list_threads(store, namespaces, agent=agent)
+        found = await list_threads(store, namespaces, agent=agent)
+        if seconds is not None:
+            found = idle(found, seconds, datetime.now(UTC))
+        if pairs:
+            found = await with_metadata(store, found, pairs)
+        return in_order(found, sort.value)
 
     found = read(server, bucket, namespace, use)
-    chosen = found[: limit or None]
+    chosen = found[offset:][: limit or None]
     if as_json:
         print_json(
             {"bucket": bucket, "total": len(found), "threads": list(map(plain, chosen))}
         )
     else:
         wanted = {"namespace": namespace, "agent": agent}
-        views.print_threads(bucket, chosen, len(found), wanted)
+        views.print_threads(bucket, chosen, len(found) - offset, wanted)
 
 
 def history(

@@ -80,7 +80,7 @@ def print_threads(
     if encrypted := sum(info.encrypted for info in threads):
         out.print(f"{encrypted} of {len(threads)} encrypted", style="dim")
     if total > len(threads):
-        out.print(f"{total - len(threads)} more: use --limit", style="dim")
+        out.print(f"{total - len(threads)} more: use --limit and --offset", style="dim")
 
 
 def print_history(history: ThreadHistory) -> None:

@@ -47,6 +47,7 @@ class ThreadInfo:
         newest_id: The greatest checkpoint id; None if it has none (yet).
         newest_at: When that one was stored.
         encrypted: Whether that one is encrypted.
+        newest_ns: Its checkpoint namespace.
     """
 
     ref: ThreadRef
@@ -55,6 +56,7 @@ class ThreadInfo:
     newest_id: str | None
     newest_at: datetime | None
     encrypted: bool = False
+    newest_ns: str | None = None
 
 
 async def list_threads(
@@ -105,6 +107,7 @@ async def list_threads(
             newest_id=at[-1] if (at := greatest[ref]) else None,
             newest_at=newest[ref].created_at if ref in newest else None,
             encrypted=ref in newest and is_sealed(newest[ref].data),
+            newest_ns=at[2] if at else None,
         )
         for ref in order
     ]

@@ -1,0 +1,49 @@
+"""What to do about an error, where its text does not say so itself. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jskv_saver.errors import (
+    BucketNotFoundError,
+    CorruptDocumentError,
+    DivergentCheckpointError,
+    DocumentNotFoundError,
+    EncryptionError,
+    JskvError,
+    PermissionDeniedError,
+    StorageFullError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
+    UnsuitableBucketError,
+    UnsupportedFormatError,
+)
+
+# The most specific one first.
+_HINTS: Final[tuple[tuple[type[JskvError], str], ...]] = (
+    (BucketNotFoundError, "name another with --bucket; `nats kv ls` lists them"),
+    (
+        DocumentNotFoundError,
+        "`jskv threads` and `jskv history THREAD` list what is there",
+    ),
+    (PermissionDeniedError, "`jskv doctor` tries each subject that is needed"),
+    (StorageFullError, "`jskv doctor` tells how full it is"),
+    (UnsuitableBucketError, "`jskv doctor` tells what does not fit"),
+    (UnsupportedFormatError, "pip install -U jskv-saver"),
+    (DivergentCheckpointError, "into another namespace: --namespace"),
+    (EncryptionError, "values are shown by the program that has the key"),
+    (
+        CorruptDocumentError,
+        "`nats stream backup` first, then look at what is left of it",
+    ),
+    (UnknownOutcomeError, "look at what is there, then repeat it if need be"),
+    (StoreUnavailableError, "`jskv doctor` looks closer"),
+)
+
+
+def hint_for(error: Exception) -> str:
+    """What to do about an error; empty: its text says all there is to say."""
+    for kind, hint in _HINTS:
+        if isinstance(error, kind):
+            return hint
+    return ""
