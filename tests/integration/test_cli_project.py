@@ -114,7 +114,15 @@ def test_a_process_id_of_somebody_else_is_never_killed(tmp_path: Path) -> None:
 
 
 def test_several_at_once_start_one(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "jskv_saver", "up", "--json", "--dir", tmp_path]
+    command = [
+        sys.executable,
+        "-m",
+        "jskv_saver",
+        "up",
+        "--json",
+        "--dir",
+        str(tmp_path),
+    ]
     started = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
