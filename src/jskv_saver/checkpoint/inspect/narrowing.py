@@ -10,7 +10,8 @@ from jskv_saver.checkpoint.contents import Contents
 from jskv_saver.checkpoint.inspect.preview import decoded
 from jskv_saver.checkpoint.inspect.threads import ThreadInfo
 from jskv_saver.checkpoint.layout import Scope
-from jskv_saver.checkpoint.partition import PAGE, Partition
+from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.sealing import SealedStore
 from jskv_saver.document.port import DocumentStore
 
