@@ -74,8 +74,8 @@ def test_encrypted_metadata_fits_nothing(run: Run, fill: Fill) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--idle", "soon"], "'soon' is no duration: write it as 90s"),
-        (["--idle", "-1d"], "'-1d' is no duration"),
+        (["--idle", "soon"], "--idle 'soon' is no age: e.g. 90s"),
+        (["--idle", "-1d"], "--idle '-1d' is no age"),
         (["--metadata", "team"], "'team' is no pair: write it as KEY=VALUE"),
         (["--metadata", "=x"], "'=x' is no pair"),
     ],

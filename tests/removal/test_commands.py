@@ -176,7 +176,8 @@ def test_a_missing_bucket_is_an_error(
     run: Run, bucket: str, command: list[str]
 ) -> None:
     result = run(*command)
-    assert result == Result(1, "", f"jskv: there is no bucket '{bucket}'\n")
+    hint = "(hint: name another with --bucket; `nats kv ls` lists them)"
+    assert result == Result(1, "", f"jskv: there is no bucket '{bucket}' {hint}\n")
 
 
 def test_threads_are_erased_when_that_is_agreed_to(

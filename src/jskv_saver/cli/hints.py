@@ -34,7 +34,7 @@ _HINTS: Final[tuple[tuple[type[JskvError], str], ...]] = (
     (EncryptionError, "values are shown by the program that has the key"),
     (
         CorruptDocumentError,
-        "`nats stream backup` first, then look at what is left of it",
+        "`jskv verify` tells what else is damaged",
     ),
     (UnknownOutcomeError, "look at what is there, then repeat it if need be"),
     (StoreUnavailableError, "`jskv doctor` looks closer"),

@@ -25,8 +25,9 @@ from jskv_saver.checkpoint.inspect import (
 )
 from jskv_saver.checkpoint.inspect.narrowing import idle, in_order, with_metadata
 from jskv_saver.cli import views
+from jskv_saver.cli.asking import age_of
 from jskv_saver.cli.output import plain, print_json
-from jskv_saver.cli.values import pairs_of, seconds_of
+from jskv_saver.cli.values import pairs_of
 
 T = TypeVar("T")
 Use = Callable[[DocumentStore, Sequence[str]], Awaitable[T]]
@@ -99,13 +100,13 @@ def threads(
     as_json: Json = False,
 ) -> None:
     """List the threads in a bucket, the most recently moved on first."""
-    seconds = None if idle_for is None else seconds_of(idle_for)
+    age = age_of("--idle", idle_for)
     pairs = pairs_of(metadata or [])
 
     async def use(store: DocumentStore, namespaces: Sequence[str]) -> list[ThreadInfo]:
         found = await list_threads(store, namespaces, agent=agent)
-        if seconds is not None:
-            found = idle(found, seconds, datetime.now(UTC))
+        if age is not None:
+            found = idle(found, age, datetime.now(UTC))
         if pairs:
             found = await with_metadata(store, found, pairs)
         return in_order(found, sort.value)

@@ -19,11 +19,10 @@ Sorting: TypeAlias = Literal["newest", "oldest", "name", "checkpoints"]
 
 
 def idle(
-    threads: Sequence[ThreadInfo], seconds: float, now: datetime
+    threads: Sequence[ThreadInfo], age: timedelta, now: datetime
 ) -> list[ThreadInfo]:
     """Those whose newest checkpoint was stored so long ago, or that have none."""
-    limit = now - timedelta(seconds=seconds)
-    return [t for t in threads if t.newest_at is None or t.newest_at <= limit]
+    return [t for t in threads if t.newest_at is None or now - t.newest_at >= age]
 
 
 def in_order(threads: Sequence[ThreadInfo], by: Sorting) -> list[ThreadInfo]:
