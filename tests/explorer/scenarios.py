@@ -35,6 +35,12 @@ async def pair(actor: Actor) -> None:
     await actor.write("1", "t0", "d of 1")
 
 
+async def bare(actor: Actor) -> None:
+    """Two of which the second has no new bytes: few messages remove it."""
+    await actor.put("1", run_id="r1")
+    await actor.put("2", "1", grow=False, run_id="r2")
+
+
 async def deltas(actor: Actor) -> None:
     """The channel `d` of 3 is spread over 1 and 2."""
     await actor.put("1", run_id="r1")
@@ -160,7 +166,7 @@ async def second_life_skewed(actor: Actor) -> None:
 
 async def fork_skewed(actor: Actor) -> None:
     """The newest message is a record then, which knows of no dead."""
-    await actor.put("2", "1", grow=False)
+    await actor.put("2", grow=False)
 
 
 async def continue_chain(actor: Actor) -> None:
@@ -278,7 +284,7 @@ ALL = [
         {"A": put_again, "B": fork_higher, "P": delete_r2},
         may_raise=GONE,
     ),
-    scenario("again-twice", pair, {"A": second_life, "P": delete_r2, "R": prune}),
+    scenario("again-twice", bare, {"A": second_life, "P": delete_r2, "R": prune}),
     scenario("again-large", pair, {"A": put_again_large, "P": delete_r2, "R": prune}),
     scenario(
         "again-written", pair, {"A": put_again_written, "P": delete_r2, "R": prune}
