@@ -12,6 +12,7 @@ from itertools import combinations
 
 from tests.explorer.actors import Actor, Script
 from tests.explorer.leasing import LEASING, TINY_LEASE
+from tests.explorer.lending import LENDING
 from tests.explorer.sizes import LARGE
 from tests.explorer.table import Scenario
 
@@ -64,20 +65,6 @@ async def pruned(actor: Actor) -> None:
     """2 was removed, and will be put again."""
     await pair(actor)
     await actor.delete_runs("r2")
-
-
-async def chain(actor: Actor) -> None:
-    """Three of three runs: each brings bytes that those after it refer to."""
-    await actor.put("1", run_id="r1")
-    await actor.put("2", "1", run_id="r2")
-    await actor.put("3", "2", run_id="r3")
-
-
-async def skewed(actor: Actor) -> None:
-    """A clock was behind: the last one has a smaller id than its parent."""
-    await actor.put("1", run_id="r1")
-    await actor.put("4", "1", run_id="r2")
-    await actor.put("3", "4", run_id="r3")
 
 
 # -- what they do ----------------------------------------------------------------------
@@ -160,29 +147,6 @@ async def second_life(actor: Actor) -> None:
     await actor.put("2", "1", run_id="r2")
 
 
-async def second_life_skewed(actor: Actor) -> None:
-    await actor.put("4", "1", run_id="r2")
-
-
-async def fork_skewed(actor: Actor) -> None:
-    """The newest message is a record then, which knows of no dead."""
-    await actor.put("2", grow=False)
-
-
-async def continue_chain(actor: Actor) -> None:
-    """Refers to what its parent brings, and to what that one's ancestors bring."""
-    await actor.put("5", "3")
-
-
-async def fork_chained(actor: Actor) -> None:
-    await actor.put("4", "2")
-
-
-async def look(actor: Actor) -> None:
-    """Reads what is made of the bytes of several records."""
-    await actor.read("3")
-
-
 async def put_again_large(actor: Actor) -> None:
     await actor.write("2", "t1", "w" * LARGE)
     await actor.put("2", "1", run_id="r2")
@@ -220,14 +184,6 @@ async def delete_r2(actor: Actor) -> None:
 
 async def delete_r1(actor: Actor) -> None:
     await actor.delete_runs("r1")
-
-
-async def delete_r1_and_r2(actor: Actor) -> None:
-    await actor.delete_runs("r1", "r2")
-
-
-async def delete_r2_and_r3(actor: Actor) -> None:
-    await actor.delete_runs("r2", "r3")
 
 
 async def delete(actor: Actor) -> None:
@@ -326,39 +282,13 @@ ALL = [
     scenario("torn-prune", pair, {"B": fork_old, "P": prune}, torn=True),
     scenario("torn-runs", pair, {"A": continue_head, "P": delete_r2}, torn=True),
     scenario(
-        "brought-prune", chain, {"A": continue_chain, "B": fork_chained, "P": prune}
-    ),
-    scenario(
-        "brought-runs", chain, {"A": second_life, "B": fork_chained, "P": delete_r2}
-    ),
-    scenario("brought-again", chain, {"A": second_life, "P": prune, "R": delete_r2}),
-    scenario(
-        "brought-removals", chain, {"A": fork_chained, "P": prune, "Q": delete_r2}
-    ),
-    scenario("brought-delete", chain, {"P": delete_r2, "Q": delete}),
-    scenario(
-        "brought-skewed",
-        skewed,
-        {"A": second_life_skewed, "B": fork_skewed, "P": delete_r1_and_r2},
-    ),
-    scenario("brought-dead", chain, {"A": second_life, "P": delete_r2_and_r3}),
-    scenario(
-        "brought-read", chain, {"A": second_life, "B": look, "P": prune}, torn=True
-    ),
-    scenario(
-        "brought-lost",
-        chain,
-        {"A": second_life, "P": prune},
-        losses=1,
-        may_raise=LOST,
-    ),
-    scenario(
         "conflict",
         pair,
         {"A": continue_head, "B": fork_higher, "P": prune},
         options={"on_conflict": "raise"},
         may_raise=(WriterConflictError,),
     ),
+    *LENDING,
     *LEASING,
 ]
 SCENARIOS = {each.name: each for each in ALL}
