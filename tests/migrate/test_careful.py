@@ -122,6 +122,7 @@ async def test_an_address_of_nothing_is_no_place() -> None:
         "mysql://localhost/x": "no place to move threads",
         "threads.db": "no place to move threads",
         "sqlite:missing.db": "there is no file 'missing.db'",
+        "jskv:b?encrypted=maybe": "encrypted= has to be yes or no, not 'maybe'",
         "jskv:b?agnet=x": "takes namespace=, agent=, encrypted=, not agnet=",
     }.items():
         with pytest.raises(InvalidRequestError, match=told.replace("?", r"\?")):

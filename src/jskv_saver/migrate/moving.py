@@ -78,7 +78,9 @@ async def migrate(
     if isinstance(thread_ids, str):
         raise TypeError("thread_ids must be a sequence of ids, not a single str")
     ours, theirs = passing(source), passing(target)
-    threads = await threads_of(ours) if thread_ids is None else list(thread_ids)
+    # An id may have been given as a number, as LangGraph takes it.
+    chosen = None if thread_ids is None else [str(id) for id in thread_ids]
+    threads = await threads_of(ours) if chosen is None else chosen
     reports: list[ThreadReport] = []
     for thread in threads:
         reports.append(await _report(ours, theirs, thread, apply))

@@ -80,12 +80,15 @@ async def _bucket(address: str, make: bool) -> AsyncIterator[Saver]:
     parts = urlsplit(address)
     own = parts.scheme == "jskv"
     names = _parameters(address, "namespace", "agent", "encrypted")
+    encrypted = names.get("encrypted", "no")
+    if encrypted not in ("yes", "no"):
+        raise InvalidRequestError(f"encrypted= has to be yes or no, not {encrypted!r}")
     saver = JetStreamSaver.from_conn_string(
         None if own else f"{parts.scheme}://{parts.netloc}",
         bucket=unquote(parts.path).strip("/") or "jskv",
         namespace=names.get("namespace", "default"),
         agent_id=names.get("agent", "default"),
-        encryption=Encryption.from_env() if "encrypted" in names else None,
+        encryption=Encryption.from_env() if encrypted == "yes" else None,
         create=make,
     )
     async with AsyncExitStack() as stack:
