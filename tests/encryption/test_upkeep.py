@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.checkpoint.saving import OpenSaver, at, get, ids, listed, put, values
 from tests.encryption.keys import NEW, OLD
-from tests.encryption.stored import documents, everything, fill
+from tests.encryption.stored import changed, documents, everything, fill
 from tests.patience import PATIENCE
 
 from jskv_saver import Encryption, Retention
@@ -190,3 +190,40 @@ async def test_removals_beside_a_writer_leave_all_whole(
             assert latest.checkpoint["channel_values"] == state
             for found in await listed(reader, at()):
                 assert found.checkpoint["channel_values"]["log"] in state["log"]
+
+
+async def test_what_is_verified_is_whole_under_any_of_its_keys(
+    open_saver: OpenSaver,
+) -> None:
+    """Parts are named with the key that was current when they were written."""
+    stages = [
+        None,
+        Encryption(OLD, accept_plaintext=True),
+        Encryption([NEW, OLD], accept_plaintext=True),
+    ]
+    for n, encryption in enumerate(stages):
+        async with open_saver(encryption=encryption) as saver:
+            # Another text each time, so that each writes parts of its own.
+            await fill(saver, f"t{n}", f"about {n}")
+            state = await values(saver, "2", thread="t0")
+            more = state | {f"huge {n}": f"{n} more " * 90_000}
+            await put(saver, f"{n + 3}", more, parent=f"{n + 2}", thread="t0")
+            report = await saver.averify(settle=0)
+            assert report.findings == ()
+            assert report.threads == n + 1
+    async with open_saver(encryption=Encryption([NEW, OLD])) as saver:
+        report = await saver.averify(["t1", "t2"], settle=0)
+        assert report.findings == ()
+
+
+async def test_what_was_tampered_with_is_found(open_saver: OpenSaver) -> None:
+    async with open_saver() as saver:
+        await fill(saver)
+        stored = await documents(saver.store)
+        keys = [key for key in sorted(stored) if key[0] in ("cp", "wr", "bl")]
+        for key in keys[::3]:
+            bad = changed(stored[key], 40)
+            await saver.store.put("default", key[0], key[1], bad)
+        report = await saver.averify(settle=0)
+        damaged = {each.key for each in report.findings if each.kind == "corrupt"}
+        assert damaged == {"/".join((key[0], *key[1])) for key in keys[::3]}

@@ -81,7 +81,7 @@ class Encryption:
         self._header = bytes((FORMAT,)) + self._current
         # Savers of several threads may share this.
         self._cipher = lru_cache(_THREADS)(self._make_cipher)
-        self.naming = lru_cache(_THREADS)(self._make_naming)
+        self._naming = lru_cache(_THREADS)(self._make_naming)
 
     @classmethod
     def from_env(
@@ -172,15 +172,7 @@ class Encryption:
                 key=key,
             ) from exc
 
-    def _id(self, master: bytes) -> bytes:
-        return self._crypto.derive(master, b"jskv 1 id", KEY_ID)
-
-    def _make_cipher(self, key_id: bytes, owner: Path) -> AESGCM:
-        info = b"jskv 1 seal" + encoded(owner)
-        key = self._crypto.derive(self._masters[key_id], info, KEY)
-        return self._crypto.cipher(key)
-
-    def _make_naming(self, *scope: str) -> Callable[[bytes], bytes]:
+    def naming(self, *scope: str) -> Callable[[bytes], bytes]:
         """What gives the parts of a checkpoint namespace their names.
 
         By HMAC: who has no key cannot tell whether a guess at a content is right.
@@ -189,8 +181,25 @@ class Encryption:
         Args:
             *scope: Namespace, agent, thread, checkpoint namespace.
         """
+        return self._naming(self._current, scope)
+
+    def namings(self, *scope: str) -> list[Callable[[bytes], bytes]]:
+        """The same for each key, the one to write with first."""
+        return [self._naming(key_id, scope) for key_id in self._masters]
+
+    def _id(self, master: bytes) -> bytes:
+        return self._crypto.derive(master, b"jskv 1 id", KEY_ID)
+
+    def _make_cipher(self, key_id: bytes, owner: Path) -> AESGCM:
+        info = b"jskv 1 seal" + encoded(owner)
+        key = self._crypto.derive(self._masters[key_id], info, KEY)
+        return self._crypto.cipher(key)
+
+    def _make_naming(
+        self, key_id: bytes, scope: tuple[str, ...]
+    ) -> Callable[[bytes], bytes]:
         info = b"jskv 1 name" + encoded(scope)
-        key = self._crypto.derive(self._masters[self._current], info, KEY)
+        key = self._crypto.derive(self._masters[key_id], info, KEY)
 
         def name_of(content: bytes) -> bytes:
             return hmac.digest(key, content, "sha256")[:DIGEST]

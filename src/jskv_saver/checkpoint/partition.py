@@ -50,6 +50,17 @@ class Partition:
             return digest_of
         return self.encryption.naming(self.namespace, *scope)
 
+    def fits(self, scope: Scope, name: str, content: bytes) -> bool:
+        """Whether a part with this name may have this content.
+
+        It was named with the key that was current then, or without one.
+        """
+        keys = self.encryption
+        namings = keys.namings(self.namespace, *scope) if keys else []
+        if keys is None or keys.accept_plaintext:
+            namings.append(digest_of)
+        return any(naming(content).hex() == name for naming in namings)
+
     async def last_message(self, scope: Scope) -> Document | None:
         """The newest document among the records of a namespace: one round trip."""
         page = await self.store.find(

@@ -208,7 +208,7 @@ class _View:
             scope = Scope(*path[:3])
             if not isinstance(content, bytes):
                 self._add("corrupt", PARTS, path, "is no part of a value")
-            elif self._partition.naming(scope)(content).hex() != path[-1]:
+            elif not self._partition.fits(scope, path[-1], content):
                 self._add("wrong-part", PARTS, path, "has not the content of its name")
             else:
                 self._space(path).parts[path[-1]] = len(content)
@@ -264,7 +264,7 @@ class _View:
             if extents.pop(b"", 0) > len(record.inline):
                 self._add("corrupt", RECORDS, path, "refers to more than it has")
             for digest, own in record.brought.items():
-                if self._partition.naming(scope)(own) != digest:
+                if not self._partition.fits(scope, digest.hex(), own):
                     text = "brings a part that has not the content of its name"
                     self._add("corrupt", RECORDS, path, text)
             located = record.located
