@@ -25,6 +25,12 @@ async def sleeping(lease: Lease) -> AsyncIterator[Lease]:
         yield lease
 
 
+async def expire(saver: DocumentCheckpointSaver, thread: str = "t") -> None:
+    """What the server does when the time of a holder is over, at once."""
+    path = (saver.agent_id, thread, "holder")
+    await saver.store.delete(saver.namespace, "ls", path)
+
+
 @contextmanager
 def lost_at_the_end() -> Iterator[None]:
     """Around a block that ends with the news that its lease was lost in it."""

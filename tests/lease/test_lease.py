@@ -10,7 +10,13 @@ from typing import Any, cast
 import pytest
 from tests.checkpoint.saving import HOSTILE, OpenSaver, at, id_of, listed, put
 from tests.checkpoint.test_round_trips import Cost, Counting, Measured
-from tests.lease.holders import leases_left, lost_at_the_end, sleeping, stop_renewing
+from tests.lease.holders import (
+    expire,
+    leases_left,
+    lost_at_the_end,
+    sleeping,
+    stop_renewing,
+)
 from tests.patience import PATIENCE, at_once, until
 
 from jskv_saver import (
@@ -100,7 +106,7 @@ async def test_many_who_wait_have_it_one_after_the_other(
 async def test_it_lasts_as_long_as_it_is_renewed(
     saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
 ) -> None:
-    async with saver.lease("t", ttl=1) as lease:
+    async with saver.lease("t", ttl=2.5) as lease:
         versions = set()
 
         def four_times() -> bool:
@@ -131,9 +137,10 @@ async def test_who_is_taken_for_dead_puts_nothing_any_more(
     saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
 ) -> None:
     with lost_at_the_end():
-        async with sleeping(saver.lease("t", ttl=1)) as lease:
+        async with sleeping(saver.lease("t")) as lease:
             await put(saver, "1")
-            async with other.lease("t", ttl=30) as theirs:
+            await expire(other)
+            async with other.lease("t") as theirs:
                 # Before the new holder has put anything himself.
                 with pytest.raises(LeaseLostError) as caught:
                     await put(saver, "3", parent="1")
@@ -178,9 +185,10 @@ async def test_the_last_writes_of_the_dead_are_refused_in_every_namespace(
     saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
 ) -> None:
     with lost_at_the_end():
-        async with sleeping(saver.lease("t", ttl=1)):
+        async with sleeping(saver.lease("t")):
             for ns in ("", "a", "a|b"):
                 await put(saver, "1", ns=ns)
+            await expire(other)
             async with other.lease("t"):
                 for ns in ("", "a", "a|b", "new"):
                     with pytest.raises(LeaseLostError):
@@ -195,7 +203,8 @@ async def test_the_end_of_one_removes_no_other(
 ) -> None:
     theirs = other.lease("t", wait=PATIENCE)
     with lost_at_the_end():
-        async with sleeping(saver.lease("t", ttl=1)):
+        async with sleeping(saver.lease("t")):
+            await expire(other)
             await theirs.__aenter__()
     await theirs.acheck()
     with pytest.raises(LeaseHeldError):
@@ -208,11 +217,12 @@ async def test_two_runs_through_one_saver_are_two(
     saver: DocumentCheckpointSaver,
 ) -> None:
     """The one that lost it is refused, and the one that has it is not."""
-    has_it, refused = asyncio.Event(), asyncio.Event()
+    inside, has_it, refused = (asyncio.Event() for _ in range(3))
 
     async def first() -> None:
-        async with sleeping(saver.lease("t", ttl=1)):
+        async with sleeping(saver.lease("t")):
             await put(saver, "1")
+            inside.set()
             await has_it.wait()
             try:
                 await put(saver, "2", parent="1")
@@ -220,13 +230,14 @@ async def test_two_runs_through_one_saver_are_two(
                 refused.set()
 
     async def second() -> None:
+        await inside.wait()
+        await expire(saver)
         async with saver.lease("t", wait=PATIENCE):
             has_it.set()
             await refused.wait()
             await put(saver, "3", parent="1")
 
     began = asyncio.create_task(first())
-    await until(lambda: saver._leases.current("t") is not None)
     await second()
     with pytest.raises(LeaseLostError):
         await began
@@ -264,8 +275,9 @@ def test_a_thread_that_is_started_in_a_block_puts_under_its_lease(
             failures.append(exc)
 
     with open_saver() as saver, open_saver() as other:
-        with lost_at_the_end(), saver.lease("t", ttl=1) as lease:
+        with lost_at_the_end(), saver.lease("t") as lease:
             stop_renewing(lease)
+            asyncio.run(expire(other))
             with other.lease("t", wait=PATIENCE):
                 thread = threading.Thread(target=work, args=(saver,))
                 thread.start()
@@ -322,8 +334,10 @@ async def test_a_failure_in_the_block_is_what_is_raised(
     saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
 ) -> None:
     async def fail() -> None:
-        async with sleeping(saver.lease("t", ttl=1)), other.lease("t"):
-            raise ZeroDivisionError
+        async with sleeping(saver.lease("t")):
+            await expire(other)
+            async with other.lease("t"):
+                raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await fail()
@@ -370,7 +384,8 @@ async def test_a_copy_goes_under_the_lease_of_its_target(
     async with saver.lease("t"):
         await saver.acopy_thread("source", "t")
     with lost_at_the_end():
-        async with sleeping(saver.lease("t2", ttl=1)):
+        async with sleeping(saver.lease("t2")):
+            await expire(other, "t2")
             async with other.lease("t2"):
                 with pytest.raises(LeaseLostError):
                     await saver.acopy_thread("source", "t2")
@@ -464,7 +479,7 @@ async def test_it_is_held_over_the_document_service(nats_url: str, bucket: str) 
         async with DocumentCheckpointSaver(storage) as near, remote() as saver:
             async with remote() as other:
                 with lost_at_the_end():
-                    async with sleeping(saver.lease("t", ttl=1)) as lease:
+                    async with sleeping(saver.lease("t", ttl=3)) as lease:
                         await put(saver, "1")
                         for each in (near, other):
                             with pytest.raises(LeaseHeldError) as caught:

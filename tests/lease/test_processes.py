@@ -52,7 +52,7 @@ async def test_who_is_killed_holds_it_no_longer_than_its_time(
         "tests.lease.workers:hold",
         url=nats_url,
         bucket=bucket,
-        ttl=2,
+        ttl=3,
         report=str(report),
     )
     await until(report.exists)
@@ -81,7 +81,7 @@ async def test_who_stands_still_and_wakes_up_puts_nothing_any_more(
         "tests.lease.workers:hold",
         url=nats_url,
         bucket=bucket,
-        ttl=1,
+        ttl=2,
         report=str(report),
     )
     await until(report.exists)

@@ -40,7 +40,7 @@ async def test_who_is_cancelled_at_any_point_of_taking_holds_nothing_for_long(
         await put(saver, "1", thread=thread)
         guard = ("default", thread, "guard")
         await other._partition.store.put("default", "ls", guard, {"t": "dead"})
-        lease = Lease(saver._portal, saver._leases, thread, 1, 0)
+        lease = Lease(saver._portal, saver._leases, thread, 5, 0)
         cancelled = await cancelled_at(lease.__aenter__(), suspension, late=late)
         assert saver._leases.current(thread) is None or not cancelled
         await lease.__aexit__(None, None, None)
@@ -112,7 +112,7 @@ async def test_it_holds_on_three_replicas(
 
     async with opened(0) as saver, opened(1) as other, opened(2) as third:
         with lost_at_the_end():
-            async with sleeping(saver.lease("t", ttl=1)):
+            async with sleeping(saver.lease("t", ttl=3)):
                 for ns in ("", "child"):
                     await put(saver, "1", ns=ns)
                     await put(saver, "2", parent="1", ns=ns)

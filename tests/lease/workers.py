@@ -124,7 +124,7 @@ async def die_before_paying(url: str, bucket: str, folder: str, thread: str) -> 
     graph.add_edge(START, "ask")
     graph.add_edge("ask", "pay")
     async with JetStreamSaver.from_conn_string(url, bucket=bucket) as saver:
-        async with saver.lease(thread, ttl=1):
+        async with saver.lease(thread, ttl=3):
             await graph.compile(checkpointer=saver).ainvoke(
                 Command(resume="yes"), config_of(thread), durability="sync"
             )
