@@ -17,7 +17,7 @@ RUN := .venv-test/bin/python -m
 REQUIREMENTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-unit soak matrix test-docker check format lint type layers docs proto \
+.PHONY: help test test-unit soak matrix smoke test-docker check format lint type layers docs proto \
 	proto-check protobuf audit demo bench clean
 
 help: ## list the targets
@@ -32,13 +32,18 @@ test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 soak: $(TEST_READY) ## all tests with 40 times as many generated cases, and all schedules
 	HYPOTHESIS_PROFILE=soak $(RUN) pytest --timeout=3600 $(PYTEST_ARGS)
 
-matrix: $(TEST_READY) ## contract and saver tests on nats-server 2.11, 2.12 and 2.14
+matrix: $(TEST_READY) ## tests on each release of nats-server, of langgraph-checkpoint and of protobuf
 	.venv-test/bin/python scripts/matrix.py $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,.venv-test/bin/python scripts/runtimes.py langgraph-checkpoint)
+	$(if $(PYTEST_ARGS),,.venv-test/bin/python scripts/runtimes.py protobuf)
+
+smoke: $(TEST_READY) ## a few tests on the oldest and the newest nats-server
+	.venv-test/bin/python scripts/matrix.py --smoke
 
 test-docker: $(TEST_READY) ## tests that need a Docker daemon
 	$(RUN) pytest -m docker $(PYTEST_ARGS)
 
-check: lint type layers docs proto-check audit ## everything but the tests
+check: lint type layers docs proto-check audit smoke ## everything but the tests
 
 format: $(TEST_READY) ## rewrite the code in the house style
 	$(RUN) ruff check --fix-only --quiet .
@@ -65,7 +70,7 @@ proto-check: $(TEST_READY) ## the wire contract: style, breaking changes, genera
 	.venv-test/bin/python scripts/gen_proto.py --check
 
 protobuf: $(TEST_READY) ## the wire on the oldest and the newest protobuf
-	.venv-test/bin/python scripts/proto_runtimes.py
+	.venv-test/bin/python scripts/runtimes.py protobuf
 
 audit: $(TEST_READY) ## known vulnerabilities of the pinned packages
 	.venv-test/bin/python scripts/audit.py
@@ -77,7 +82,7 @@ bench: $(BENCH_READY) ## workloads on this saver and others, side by side
 	.venv-bench/bin/python scripts/bench --bars $(BENCH_ARGS)
 
 clean: ## remove the virtual environments and caches
-	rm -rf build .venv-test .venv-demo .venv-bench .venv-servers .venv-protobuf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build .venv-test .venv-demo .venv-bench .venv-servers .venv-protobuf .venv-checkpoint .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(TEST_READY): EXTRA := dev
 $(DEMO_READY): EXTRA := demo
