@@ -88,8 +88,9 @@ def _running(
             assert process.poll() is None, log.read_text()
             yield
         finally:
-            # PostgreSQL's way to end at once; Redis dies of it.
-            process.send_signal(signal.SIGQUIT)
+            # PostgreSQL sends its clients away, and ends after all its children, who
+            # would write into a folder that is being removed.
+            process.send_signal(signal.SIGINT)
 
 
 def _listens(port: int) -> bool:
