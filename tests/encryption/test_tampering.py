@@ -366,3 +366,18 @@ async def test_fields_are_not_searched(open_saver: OpenSaver) -> None:
         ):
             with pytest.raises(InvalidRequestError, match="encrypted fields"):
                 await call
+
+
+async def test_what_the_first_release_wrote_is_read_for_ever() -> None:
+    """Format, derivation of keys, associated data and names of parts, as they were."""
+    sealed = bytes.fromhex(
+        "018b51bcd06c15be4171e2105560e434de65234f0b7ee7735ed18238bcf640917b7afac7bbe080"
+        "7944973f0a96f13ada4b4561e27d62ef"
+    )
+    store, encryption = MemoryDocumentStore(), Encryption(NEW)
+    id = ("agent", "thread é", "", "1")
+    await store.put("module", "cp", id, {"sealed": sealed})
+    found = await SealedStore(store, encryption).get("module", "cp", id)
+    assert found.data == {"l": b"layout", "k": b"", "n": 7}
+    name_of = encryption.naming("module", "agent", "thread é", "ns")
+    assert name_of(b"content").hex() == "7aee84812eb98fac9864ed3d1a8093c1"
