@@ -201,6 +201,17 @@ async def test_a_thread_that_is_not_there_is_told_so() -> None:
     ]
 
 
+@pytest.mark.timeout(20)
+async def test_a_circle_of_parents_has_an_end() -> None:
+    source, target = InMemorySaver(), InMemorySaver()
+    await asked(source)
+    stored = source.storage["t"][""]
+    first, *_, last = sorted(stored)
+    checkpoint, metadata, _ = stored[first]
+    stored[first] = (checkpoint, metadata, last)
+    assert only(await migrate(source, target, apply=True)) == ("copied", 3, "")
+
+
 async def test_source_and_target_are_two() -> None:
     saver = InMemorySaver()
     with pytest.raises(InvalidRequestError, match="one and the same"):

@@ -75,9 +75,12 @@ class Lineage:
 
     async def load(self, row: Row) -> Item:
         """A checkpoint; its ancestors are looked at first, where they were not."""
-        lacking = [row]
-        while (parent := self._parent_of(lacking[-1])) and not self._has(parent):
-            lacking.append(parent)
+        lacking = {row: None}
+        parent = self._parent_of(row)
+        # A damaged source may have a circle of parents: each is looked at once.
+        while parent and parent not in lacking and not self._has(parent):
+            lacking[parent] = None
+            parent = self._parent_of(parent)
         for each in reversed(lacking):
             item = self._given(await self._load(each))
             self._last[each.ns] = item
