@@ -87,7 +87,7 @@ class Contents:
         self, records: Sequence[tuple[Scope, Record]]
     ) -> list[Typed | None]:
         """The metadata of some records; None where it is gone."""
-        parts = Parts()
+        parts = Parts(self._partition.heads.parts)
         for scope, record in records:
             named = [part for part, _, _ in record.metadata.pieces() if part]
             if named:
@@ -118,7 +118,7 @@ class Contents:
             writes: The ids of writes by record, where they are at hand; else they are
                 looked for, which suits a few records.
         """
-        parts = Parts()
+        parts = Parts(self._partition.heads.parts)
         for scope, record in records:
             parts.at_hand(scope, record)
         reads: dict[tuple[str, Pattern], None] = {}

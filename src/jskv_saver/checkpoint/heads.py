@@ -1,7 +1,8 @@
 """What a saver remembers of threads, in bounded memory.
 
-All of it holds only while its fence holds: a put that rests on it is refused as soon
-as anybody else wrote, pruned or deleted, and then it is forgotten.
+What is known of heads holds only while its fence holds: a put that rests on it is
+refused as soon as anybody else wrote, pruned or deleted, and then it is forgotten. A
+part never changes: it is what its digest says, as long as a record names it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from typing import NamedTuple
 from jskv_saver.checkpoint.drafts import Base
 from jskv_saver.checkpoint.layout import Scope
 
-MAX_SCOPES = 1024
+MAX_SCOPES = 8192
 """Checkpoint namespaces that are remembered."""
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of values that are remembered."""
 _NAME_BYTES = 96
 MAX_SEEN = 4096
 """Checkpoints of which it is remembered what the head was when they were met."""
+MAX_PART = 64 * 1024
+"""Bytes of a part above which it is not remembered."""
+MAX_PARTS = 32 * 1024 * 1024
+"""Bytes of parts that are remembered."""
+_PART_BYTES = 160
+"""Bytes that remembering a part takes beside its content."""
 
 
 class Head(NamedTuple):
@@ -55,12 +62,42 @@ class Head(NamedTuple):
         return names + (self.base.size if self.base else 0)
 
 
+class KnownParts:
+    """The parts that were met last, by digest: read again, they need no request.
+
+    Never taken for stored: a writer refers to what his parent's record names.
+    """
+
+    def __init__(self) -> None:
+        self._parts: OrderedDict[bytes, bytes] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, digest: bytes) -> bytes | None:
+        """The content of a part, if it is remembered."""
+        content = self._parts.get(digest)
+        if content is not None:
+            self._parts.move_to_end(digest)
+        return content
+
+    def add(self, digest: bytes, content: bytes) -> None:
+        """Remember a part."""
+        if len(content) > MAX_PART or digest in self._parts:
+            return
+        self._parts[digest] = content
+        self._bytes += len(content) + _PART_BYTES
+        while self._bytes > MAX_PARTS:
+            _, dropped = self._parts.popitem(last=False)
+            self._bytes -= len(dropped) + _PART_BYTES
+
+
 class Heads:
     """The heads that were met last. Written on the home loop, read from anywhere."""
 
     def __init__(self) -> None:
         self._heads: OrderedDict[Scope, tuple[Head, int]] = OrderedDict()
+        self._threads: dict[tuple[str, str], set[Scope]] = {}
         self._bytes = 0
+        self.parts = KnownParts()
         self._seen: OrderedDict[tuple[Scope, str], str | None] = OrderedDict()
 
     def get(self, scope: Scope) -> Head | None:
@@ -82,22 +119,24 @@ class Heads:
         if size > MAX_BYTES:
             head, size = head._replace(base=None, names=None), 0
         self._heads[scope] = head, size
+        self._threads.setdefault(scope[:2], set()).add(scope)
         self._bytes += size
         while len(self._heads) > MAX_SCOPES or self._bytes > MAX_BYTES:
-            _, dropped = self._heads.popitem(last=False)
-            self._bytes -= dropped[1]
+            self.forget(next(iter(self._heads)))
 
     def forget(self, scope: Scope) -> None:
         """Forget a head."""
         dropped = self._heads.pop(scope, None)
         if dropped:
             self._bytes -= dropped[1]
+            of_thread = self._threads[scope[:2]]
+            of_thread.discard(scope)
+            if not of_thread:
+                del self._threads[scope[:2]]
 
     def forget_thread(self, agent: str, thread: str) -> None:
         """Forget all heads of a thread."""
-        for scope in [
-            s for s in self._heads if s.thread == thread and s.agent == agent
-        ]:
+        for scope in list(self._threads.get((agent, thread), ())):
             self.forget(scope)
 
     def met(self, scope: Scope, id: str, head: str | None) -> None:

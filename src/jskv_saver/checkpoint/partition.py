@@ -160,7 +160,7 @@ class Partition:
         self, scope: Scope, record: Record, digests: Iterable[bytes]
     ) -> Mapping[bytes, bytes]:
         """Some of the parts of a record; missing ones are left out."""
-        parts = Parts()
+        parts = Parts(self.heads.parts)
         parts.at_hand(scope, record)
         parts.want(scope, record, digests)
         await parts.read(self.store, self.namespace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jskv_saver.checkpoint.envelope import locked
+from jskv_saver.checkpoint.heads import KnownParts
 from jskv_saver.checkpoint.layout import (
     DIGEST,
     PARTS,
@@ -29,9 +30,13 @@ class Parts:
 
     A part that a record brings is looked for there first. If that record is gone, its
     part was stored by itself before: who misses it looks once more.
+
+    Args:
+        known: Parts that are remembered; what is read is remembered there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownParts | None = None) -> None:
+        self._known = known
         self._found: dict[Scope, Found] = {}
         self._wanted: dict[tuple[str, Path], tuple[Scope, list[bytes]]] = {}
 
@@ -42,10 +47,14 @@ class Parts:
 
     def want(self, scope: Scope, record: Record, digests: Iterable[bytes]) -> None:
         """Some parts of a record are needed."""
-        found = self._found.get(scope, {})
+        found = self._found.setdefault(scope, {})
+        known = self._known
         located: Mapping[bytes, bytes] | None = None
         for digest in digests:
             if digest in found:
+                continue
+            if known is not None and (content := known.get(digest)) is not None:
+                found[digest] = content
                 continue
             if located is None:
                 located = record.located
@@ -67,6 +76,8 @@ class Parts:
         if part:
             found = self._found.setdefault(Scope(*path_of(document.id)[:3]), {})
             found[part[0]] = part[1]
+            if self._known is not None:
+                self._known.add(*part)
 
     def look_apart(self) -> bool:
         """Want apart what no record brings any more; whether there is any."""

@@ -167,7 +167,7 @@ class Reader(Contents):
         values = at_hand.values if at_hand else {}
         entries = [record.skeleton, record.metadata]
         entries += [e for name, e in record.channels.items() if name not in values]
-        parts = Parts()
+        parts = Parts(self._heads.parts)
         parts.at_hand(scope, record)
         named = {part for entry in entries for part, _, _ in entry.pieces()}
         parts.want(scope, record, named - {b""})

@@ -211,7 +211,7 @@ class Writer:
         dead: Record | None,
         holding: Holding | None,
     ) -> Head:
-        scope = draft.scope
+        scope, heads = draft.scope, self._heads
         naming = self._partition.naming(scope)
         new, parts = lay_out(draft, base, head.known, self.part_size, naming)
         if dead:
@@ -254,6 +254,8 @@ class Writer:
         record = new.record._replace(version=stored[-1].version)
         if holding:
             holding.wrote(scope, record.version)
+        for digest, content in (parts | record.brought).items():
+            heads.parts.add(digest, content)
         known = greatest(head.known, record.id)
         names = with_name(head.names if head.fence else [], record.id)
         return Head(record.version, known, new._replace(record=record), runs, names)
