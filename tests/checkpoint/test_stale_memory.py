@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.checkpoint.saving import at, ids, put, values
+from tests.checkpoint.saving import at, id_of, ids, listed, put, values
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.reader import Reader
@@ -24,17 +24,46 @@ async def test_a_listing_whose_newest_is_removed_meanwhile_goes_on_to_older_ones
 ) -> None:
     for n in range(5):
         parent = f"{n - 1}" if n else None
-        await put(saver, f"{n}", {"x": f"{n}" * 2000}, parent=parent, run_id=f"r{n}")
+        await put(other, f"{n}", {"x": f"{n}" * 2000}, parent=parent, run_id=f"r{n}")
     read_contents = Reader.read_contents
 
-    async def overtaken(self: Reader, *what: Any) -> Any:
+    async def overtaken(self: Reader, *what: Any, **how: Any) -> Any:
         monkeypatch.setattr(Reader, "read_contents", read_contents)
         await other.adelete_for_runs(["r4", "r2"])
-        return await self.read_contents(*what)
+        return await self.read_contents(*what, **how)
 
     for limit, left in ((1, ["3"]), (3, ["3", "1", "0"])):
         monkeypatch.setattr(Reader, "read_contents", overtaken)
         assert await ids(saver, at(), limit=limit) == left
+
+
+@pytest.mark.parametrize(
+    "how", [{"limit": 20}, {}, {"filter": {"step": 1}}], ids=["few", "all", "filtered"]
+)
+async def test_what_is_removed_while_it_is_listed_is_not_given_without_its_writes(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+    how: dict[str, Any],
+) -> None:
+    for n in range(40):
+        await put(other, f"{n:02}", {"x": n}, run_id=f"r{n % 2}", step=1)
+        await other.aput_writes(at(f"{n:02}"), [("x", n)], "task")
+    read_contents = Reader.read_contents
+
+    async def overtaken(self: Reader, *what: Any, **more: Any) -> Any:
+        monkeypatch.setattr(Reader, "read_contents", read_contents)
+        await other.adelete_for_runs(["r1"])
+        return await self.read_contents(*what, **more)
+
+    monkeypatch.setattr(Reader, "read_contents", overtaken)
+    found = await listed(saver, at(), **how)
+
+    assert all(len(row.pending_writes or ()) == 1 for row in found)
+    expected = [f"{n:02}" for n in reversed(range(0, 40, 2))][: how.get("limit")]
+    assert [id_of(row) for row in found][: len(expected) // 2] == expected[
+        : len(expected) // 2
+    ]
 
 
 async def test_a_second_life_of_an_id_is_what_its_children_take_over(

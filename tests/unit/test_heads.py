@@ -9,7 +9,7 @@ from jskv_saver.checkpoint import heads
 from jskv_saver.checkpoint.heads import Head, Heads
 from jskv_saver.checkpoint.layout import Scope
 
-THREADS = [Scope("agent", f"{n}", "") for n in range(3_000)]
+THREADS = [Scope("agent", f"{n}", "") for n in range(10_000)]
 
 
 @dataclasses.dataclass

@@ -30,7 +30,7 @@ from jskv_saver.checkpoint.writes import (
     incomplete,
     part_names,
 )
-from jskv_saver.document.model import Document, Path, Pattern, path_of
+from jskv_saver.document.model import Document, Path, Pattern, ReadKey, path_of
 
 ATTEMPTS = 8
 """How often a read starts again because what it was reading was deleted."""
@@ -60,6 +60,8 @@ class Loaded:
     sends: Sequence[Typed] = ()
 
 
+Writes: TypeAlias = Mapping[tuple[Scope, str], Sequence[PendingWrite]]
+"""Pending writes by the checkpoint that they belong to."""
 Ancestors: TypeAlias = dict[str, tuple[Record, Sequence[PendingWrite]]]
 """Records by id, each with its pending writes."""
 
@@ -110,20 +112,31 @@ class Contents:
         self,
         records: Sequence[tuple[Scope, Record]],
         writes: Mapping[Path, Sequence[Path]] | None,
+        at_hand: Writes | None = None,
+        *,
+        listed_late: bool = False,
     ) -> list[Loaded]:
         """Some records with their values and writes; removed ones are left out.
 
         Args:
             records: The records.
-            writes: The ids of writes by record, where they are at hand; else they are
+            writes: The ids of writes by record, where they were listed; else they are
                 looked for, which suits a few records.
+            at_hand: The writes, where they were read together with the records.
+            listed_late: The ids of writes were listed after the records were read.
         """
         parts = Parts(self._partition.heads.parts)
         for scope, record in records:
             parts.at_hand(scope, record)
+        # Without it its writes may be gone as well.
+        once_more = at_hand is None and (writes is None or listed_late)
         reads: dict[tuple[str, Pattern], None] = {}
         for scope, record in records:
             parts.want(scope, record, record.digests())
+            if at_hand is not None:
+                continue
+            if once_more:
+                reads[RECORDS, scope.record(record.id)] = None
             for id in (record.id, record.parent if had_sends(record) else None):
                 if id is None:
                     continue
@@ -133,6 +146,7 @@ class Contents:
                     found = writes.get(scope.record(id), ())
                     reads.update(dict.fromkeys((WRITES, path) for path in found))
         documents: list[Document] = []
+        stored: Mapping[ReadKey, Document] = {}
         if together := [*reads, *parts.reads]:
             stored = await self._store.get_many(self._namespace, together)
             for (collection, _), document in stored.items():
@@ -142,9 +156,20 @@ class Contents:
                     parts.take(collection, document)
             if parts.look_apart():
                 await parts.read(self._store, self._namespace)
-        grouped = await self._grouped(documents)
+        grouped = await self._grouped(documents) if at_hand is None else at_hand
         result: list[Loaded] = []
         for scope, record in records:
+            path = scope.record(record.id)
+            if once_more:
+                again = stored.get((RECORDS, path))
+                if again is None or again.version != record.version:
+                    continue
+            elif writes and any(
+                (WRITES, w) not in stored for w in writes.get(path, ())
+            ):
+                # Replaced by a later call, or gone with the record.
+                if await self._partition.is_gone(scope, record):
+                    continue
             try:
                 result.append(loaded_from(scope, record, {}, parts.of(scope), grouped))
             except KeyError as exc:
@@ -226,7 +251,7 @@ def loaded_from(
     record: Record,
     at_hand: Mapping[str, Typed],
     parts: Mapping[bytes, bytes],
-    writes: Mapping[tuple[Scope, str], Sequence[PendingWrite]],
+    writes: Writes,
 ) -> Loaded:
     """A record with its contents.
 

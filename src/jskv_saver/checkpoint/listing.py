@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jskv_saver.checkpoint.contents import Loaded
+from jskv_saver.checkpoint.contents import Loaded, Writes
 from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
+    had_sends,
 )
 from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.reader import Reader
@@ -53,6 +54,8 @@ class Listing:
         self._accept = accept
         self._names: list[Path] | None = None
         self._writes: dict[Path, list[Path]] | None = None
+        self._at_hand: Writes | None = None
+        self._listed_late = False
         self._found: list[tuple[Scope, Record]] = []
         self._at = 0
         self._is_short = False
@@ -63,9 +66,13 @@ class Listing:
             if not self._found and not await self._find_more():
                 return None
             page = self._cut()
-            if self._writes is None and len(page) > _FEW:
+            at_hand = self._at_hand if self._is_short else None
+            if at_hand is None and self._writes is None and len(page) > _FEW:
                 self._writes = await self._reader.names_of_writes(*self._where)
-            loaded = await self._reader.read_contents(page, self._writes)
+                self._listed_late = True
+            loaded = await self._reader.read_contents(
+                page, self._writes, at_hand, listed_late=self._listed_late
+            )
             if self._is_short and len(loaded) < len(page) and not self._found:
                 # Older ones take the place of those that were removed meanwhile.
                 self._is_short = False
@@ -83,6 +90,9 @@ class Listing:
             if await self._find_newest():
                 return True
             self._names = await self._reader.names(*self._where, *self._bounds)
+            most = len(self._names) if self._left is None else self._left
+            if min(most, len(self._names)) > _FEW and not self._accept:
+                self._writes = await self._reader.names_of_writes(*self._where)
         while not self._found and self._at < len(self._names):
             size = PAGE if self._accept or self._left is None else self._left
             paths = self._names[self._at : self._at + min(size, PAGE)]
@@ -100,12 +110,16 @@ class Listing:
             return False
         if thread is None or ns is None or self._left > KNOWN:
             return False
-        names = await self._reader.newest(thread, ns, self._left)
-        records = await self._reader.read_records(names)
-        if not names or len(records) < len(names):
+        scope, ids = await self._reader.newest(thread, ns, self._left)
+        found = await self._reader.records_with_writes(scope, ids) if ids else {}
+        if not ids or len(found) < len(ids):
             return False
-        self._found, self._names = records, names
-        self._at = len(names)
+        if any(had_sends(record) for record, _ in found.values()):
+            return False
+        self._found = [(scope, found[id][0]) for id in ids]
+        self._at_hand = {(scope, id): writes for id, (_, writes) in found.items()}
+        self._names = [scope.record(id) for id in ids]
+        self._at = len(ids)
         self._is_short = True
         return True
 

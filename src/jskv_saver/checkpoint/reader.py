@@ -226,8 +226,10 @@ class Reader(Contents):
         chosen.sort(key=lambda path: (path[-1], path), reverse=True)
         return chosen
 
-    async def newest(self, thread: str, ns: str, count: int) -> list[Path]:
-        """The ids of a namespace's newest records, newest first, without a listing.
+    async def newest(
+        self, thread: str, ns: str, count: int
+    ) -> tuple[Scope, Sequence[str]]:
+        """A namespace and its newest ids, newest first, without a listing.
 
         What the newest message knows. Some of them may have been removed; then older
         ones that are there may be missing. Empty where it does not know enough.
@@ -236,11 +238,11 @@ class Reader(Contents):
         last = await self._partition.last_message(scope)
         if last is None or is_epoch(last):
             # A removal is under way, or was the last thing that happened.
-            return []
+            return scope, ()
         known = decode_record(last).known
         if count > len(known) >= KNOWN:
-            return []
-        return [scope.record(id) for id in known[:count]]
+            return scope, ()
+        return scope, known[:count]
 
     async def names_of_writes(
         self, thread: str | None, ns: str | None
