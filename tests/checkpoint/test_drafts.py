@@ -246,9 +246,9 @@ def test_new_bytes_in_more_than_one_part_are_all_apart() -> None:
 
 def test_a_record_with_much_in_itself_brings_nothing() -> None:
     """Who looks for what it brings would read all of it."""
-    for count, brings in ((15, True), (16, False)):
-        state = {f"c{n}": b"s" * 510 for n in range(count)} | {"large": "l" * 600}
-        laid, parts = lay_out(draft(uuid_at(1), state, {}, {}), None, (), 524_288)
+    for size, brings in ((BESIDE - 1000, True), (BESIDE, False)):
+        wanted = draft(uuid_at(1), {"large": "l" * 600}, {}, {}, note="n" * size)
+        laid, parts = lay_out(wanted, None, (), 524_288)
         assert (len(laid.record.inline) <= BESIDE) == brings
         assert bool(laid.record.own) == brings
         assert bool(parts) != brings
@@ -390,3 +390,32 @@ def test_the_greatest_ids_are_known_whatever_they_are(ids: list[str]) -> None:
         known = stored(laid.record).known
         assert known == tuple(sorted(ids[: n + 1], reverse=True)[:KNOWN])
         assert stored(stored(laid.record)).known == known
+
+
+def test_of_many_small_values_only_what_changes_is_stored_again() -> None:
+    state = {f"c{n}": "s" * 100 for n in range(20)} | {"counter": 0}
+    versions = dict.fromkeys(state, 1)
+    first, parts = lay_out(
+        draft(uuid_at(1), state, versions, versions), None, (), PART_SIZE
+    )
+    assert not parts
+    state["counter"], versions["counter"] = 1, 2
+    wanted = draft(uuid_at(2), state, versions, {"counter": 2}, parent=uuid_at(1))
+    second, parts = lay_out(wanted, first, (uuid_at(1),), PART_SIZE)
+    assert not parts
+    assert not second.record.own
+    assert len(second.record.inline) < 300
+    assert value_bytes(second.record, first.record.brought) == wanted.values
+
+
+def test_few_small_values_need_nothing_else() -> None:
+    """Who reads them asks for one document."""
+    state = {f"c{n}": "s" * 100 for n in range(9)}
+    versions = dict.fromkeys(state, 1)
+    first, _ = lay_out(
+        draft(uuid_at(1), state, versions, versions), None, (), PART_SIZE
+    )
+    wanted = draft(uuid_at(2), state, versions, {}, parent=uuid_at(1))
+    second, parts = lay_out(wanted, first, (uuid_at(1),), PART_SIZE)
+    assert not parts
+    assert not second.record.digests()

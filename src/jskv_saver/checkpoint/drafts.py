@@ -34,8 +34,11 @@ BESIDE = 8192
 """Inline bytes up to which it does: who looks for what it brings reads it whole."""
 INLINE_RECORD = 32_768
 """Bytes up to which a checkpoint's skeleton and its metadata are."""
-INLINE_TOTAL = 131_072
-"""Bytes above which a record keeps no channel value in itself."""
+INLINE_TOTAL = 1024
+"""Bytes of values above which a record keeps only tiny ones in itself: what does not
+change is then named again, and not stored again."""
+TINY = 64
+"""Bytes up to which a value is tiny: naming it takes as much."""
 
 _MOST_STEPS = 1 << 31
 _BYTES_PER_RUN = 56
@@ -257,8 +260,9 @@ def lay_out(
     packer = Packer(part_size, naming)
     small = [v for _, v in draft.values.values() if len(v) <= INLINE]
     threshold = INLINE
-    if len(small) * INLINE > (most := min(INLINE_TOTAL, part_size // 4)):
-        threshold = INLINE if sum(map(len, small)) <= most else 0
+    if sum(map(len, small)) > INLINE_TOTAL:
+        tiny = sum([len(content) for content in small if len(content) <= TINY])
+        threshold = TINY if tiny <= min(BESIDE, part_size // 4) else 0
     open_entries: list[tuple[dict[str, Entry], str, str, list[Run]]] = []
     named = 0
 
@@ -334,7 +338,8 @@ def lay_out(
 
 
 def _pieces(channel: str, value: Typed, base: Base | None) -> list[Run | Fresh]:
-    if base is not None and channel in base.values:
+    small = len(value.content) <= INLINE
+    if base is not None and channel in base.values and not small:
         entry = base.record.channels.get(channel)
         old = base.values[channel]
         if entry is not None and entry.length == len(old.content):

@@ -29,6 +29,7 @@ from langgraph.checkpoint.base import ChannelVersions
 
 from jskv_saver.checkpoint.envelope import locked
 from jskv_saver.checkpoint.values import (
+    USUAL,
     Entries,
     Entry,
     bytes_of,
@@ -232,7 +233,8 @@ def encode_record(record: Record) -> dict[str, Any]:
     table[b""] = -1
 
     def flat(entry: Entry) -> list[Any]:
-        out: list[Any] = [entry.kind]
+        kind = entry.kind
+        out: list[Any] = [0 if kind == USUAL else kind]
         for part, offset, length in entry.pieces():
             out += (table[part], offset, length)
         return out
@@ -245,16 +247,18 @@ def encode_record(record: Record) -> dict[str, Any]:
             names, raw = raw, b""
         else:
             raw = b"".join(packed)
+    channels, versions = record.channels, record.versions
     layout = (
         record.parent,
         names,
         record.run,
         dict(record.deltas),
         record.format,
-        record.versions,
+        [versions.get(name) for name in channels],
+        {name: v for name, v in versions.items() if name not in channels},
         flat(record.skeleton),
         flat(record.metadata),
-        {name: flat(entry) for name, entry in record.channels.items()},
+        {name: flat(entry) for name, entry in channels.items()},
     )
     data = {"l": pack(layout), "k": raw, "d": record.table, "b": record.inline}
     if record.own:
@@ -274,9 +278,21 @@ def decode_record(document: Document) -> Record:
     try:
         data, id = document.data, document.id[-1]
         digests = data["d"]
-        parent, names, run, deltas, format, versions, skeleton, metadata, channels = (
-            unpack(data["l"])
-        )
+        (
+            parent,
+            names,
+            run,
+            deltas,
+            format,
+            of_channels,
+            versions,
+            skeleton,
+            metadata,
+            channels,
+        ) = unpack(data["l"])
+        for name, version in zip(channels, of_channels, strict=True):
+            if version is not None:
+                versions[name] = version
         table = [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]
         # At -1: the record's own bytes.
         table.append(b"")

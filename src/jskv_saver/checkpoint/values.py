@@ -15,6 +15,10 @@ KNOWN: Final = 12
 """How many of the greatest ids a record names: a short listing needs no names."""
 
 
+USUAL: Final = "msgpack"
+"""The serde type of nearly every value; 0 in a record."""
+
+
 class Typed(NamedTuple):
     """A value as LangGraph's serde gives it."""
 
@@ -128,7 +132,7 @@ def read_entry(flat: Sequence[Any], table: Sequence[bytes]) -> Entry:
         raise IndexError("a value names a part that its record does not")
     if len(places) % 3:
         raise ValueError("a value is not where it should be")
-    return Entry(kind, None, places, table)
+    return Entry(USUAL if kind == 0 else kind, None, places, table)
 
 
 def join(entry: Entry, inline: bytes, parts: Mapping[bytes, bytes]) -> bytes:
