@@ -419,3 +419,22 @@ def test_few_small_values_need_nothing_else() -> None:
     second, parts = lay_out(wanted, first, (uuid_at(1),), PART_SIZE)
     assert not parts
     assert not second.record.digests()
+
+
+def test_the_parts_of_a_large_value_have_the_same_names_if_it_is_put_again() -> None:
+    state = {"large": b"l" * 2_000_000}
+    names = [
+        list(lay_out(draft(id, state, {}, {}), None, (), 524_288)[1])
+        for id in ("1", "1", "2")
+    ]
+    assert len(set(names[0])) == 4
+    assert names[0] == names[1]
+    assert not {*names[0]} & {*names[2]}
+
+
+def test_large_values_of_one_checkpoint_share_no_name() -> None:
+    state = {"one": b"l" * 2_000_000, "other": b"l" * 2_000_000}
+    wanted = draft("1", state, {}, {})
+    laid, parts = lay_out(wanted, None, (), 524_288)
+    assert len(parts) == 8
+    assert value_bytes(laid.record, parts) == wanted.values

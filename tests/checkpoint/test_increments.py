@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 import ormsgpack
 import pytest
@@ -216,3 +217,26 @@ def test_pieces_of_a_plan_add_up() -> None:
     pieces = plan(old, [Run(b"x" * 16, 7, 10_000)], new)
 
     assert pieces == [Run(b"x" * 16, 7, 9_000), Fresh(9_000, 9_500)]
+
+
+def test_a_large_value_that_is_quite_another_is_looked_through_a_few_times() -> None:
+    """Each look for a needle that is not there reads the whole old value."""
+    looks = 0
+
+    class Watched(bytes):
+        def find(self, *what: Any) -> int:
+            nonlocal looks
+            looks += 1
+            return super().find(*what)
+
+    rng = random.Random(1)
+    old, new = Watched(rng.randbytes(20_000_000)), rng.randbytes(20_000_000)
+    assert list(matches(old, new)) == []
+    assert looks <= 4
+
+
+def test_a_large_value_that_lost_its_head_is_found_again() -> None:
+    rng = random.Random(2)
+    body = rng.randbytes(10_000_000)
+    old, new = rng.randbytes(700) + body, body + rng.randbytes(700)
+    assert sum(match.length for match in matches(old, new)) == len(body)

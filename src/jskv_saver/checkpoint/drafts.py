@@ -257,7 +257,7 @@ def lay_out(
         # A clock is behind. Whoever puts an id again must see what refers to it: only
         # greater ids do.
         return lay_out(draft, None, known, part_size, naming)
-    packer = Packer(part_size, naming)
+    packer = Packer(draft.id, part_size, naming)
     small = [v for _, v in draft.values.values() if len(v) <= INLINE]
     threshold = INLINE
     if sum(map(len, small)) > INLINE_TOTAL:

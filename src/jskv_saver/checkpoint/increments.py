@@ -21,6 +21,9 @@ MIN_MATCH = 48
 _CLASS_0 = 8192
 _NEEDLE = 32
 _MAX_PROBES = 24
+_LEAST_PROBES = 2
+_LOOKED_THROUGH = 16 * 1024 * 1024
+"""Bytes of old values that are looked through in vain, about."""
 _TINY = 16
 _HEADER = 10
 """Bytes that a header of lengths may have."""
@@ -98,7 +101,9 @@ def matches(old: bytes, new: bytes) -> Iterator[Match]:
     tail = _common_suffix(old, new, min(len(old), len(new)) - new_at)
     end = len(new) - tail
     probes, step = 0, 1
-    while probes < _MAX_PROBES and new_at + MIN_MATCH <= end and old_at < len(old):
+    affordable = _LOOKED_THROUGH // max(len(old), 1)
+    most = min(_MAX_PROBES, max(_LEAST_PROBES, affordable))
+    while probes < most and new_at + MIN_MATCH <= end and old_at < len(old):
         near = _nearby(old, old_at, new, new_at, end)
         if near is not None:
             found, new_at = near

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from zlib import crc32
 
 from jskv_saver.checkpoint.increments import Run
 from jskv_saver.checkpoint.values import Entry, Typed
+
+
+LARGE = 1024 * 1024
+"""Bytes from which on new ones are not named by a digest of all, which takes as long as
+sending them: by whose they are, their place, and a checksum."""
 
 
 class Packer:
     """Gathers new bytes: small ones together in one part, large ones in their own.
 
     Args:
+        id: The id of the checkpoint that they are of.
         part_size: The greatest size of a part, in bytes.
         naming: Gives a part its name, by its content.
 
@@ -21,10 +28,13 @@ class Packer:
         own: The part that the record brings itself.
     """
 
-    def __init__(self, part_size: int, naming: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self, id: str, part_size: int, naming: Callable[[bytes], bytes]
+    ) -> None:
         self.parts: dict[bytes, bytes] = {}
         self.inline = bytearray()
         self.own = b""
+        self._id = id
         self._part_size = part_size
         self._naming = naming
         self._small = bytearray()
@@ -42,7 +52,8 @@ class Packer:
         if len(content) >= self._part_size // 8:
             for at in range(0, len(content), self._part_size):
                 piece = content[at : at + self._part_size]
-                name = self._naming(piece)
+                mine = len(content) >= LARGE
+                name = self._naming(self._place_of(piece) if mine else piece)
                 self.parts[name] = piece
                 runs.append(Run(name, 0, len(piece)))
             return
@@ -52,6 +63,11 @@ class Packer:
         self._waiting.append((runs, len(runs), len(self._small), len(content)))
         runs.append(Run(b"", 0, 0))
         self._small += content
+
+    def _place_of(self, piece: bytes) -> bytes:
+        """What names a piece of large new bytes: the same if it is put again."""
+        place = f"{self._id} {len(self.parts)} {len(piece)} {crc32(piece)}"
+        return place.encode(errors="surrogatepass")
 
     def close(self) -> None:
         """Name the part that is being gathered."""
