@@ -8,7 +8,6 @@ from zlib import crc32
 from jskv_saver.checkpoint.increments import Run
 from jskv_saver.checkpoint.values import Entry, Typed
 
-
 LARGE = 1024 * 1024
 """Bytes from which on new ones are not named by a digest of all, which takes as long as
 sending them: by whose they are, their place, and a checksum."""
