@@ -393,3 +393,23 @@ class TestValueTokens:
 def test_a_uuid_path_is_readable() -> None:
     thread = str(uuid.UUID(int=5))
     assert keys.document_key("ns", "cp", ("agent", thread)) == f"cp.ns.agent.{thread}"
+
+
+@given(st.lists(st.lists(SEGMENTS, min_size=1, max_size=4), max_size=30))
+def test_many_keys_at_once_are_read_as_one_by_one(paths: list[list[str]]) -> None:
+    names = sorted(
+        keys.document_key("owner", collection, tuple(path))
+        for path in paths
+        for collection in ("cp", "people")
+    )
+    found = list(keys.paths_of_keys(names))
+    assert [key for _, key in found] == names
+    for path, key in found:
+        expected = keys.path_of_key(key)
+        assert path == (expected if keys.is_complete(expected) else None)
+
+
+def test_a_strange_key_among_many_is_named() -> None:
+    for strange in ("x", "x.y", "cp", "cp.o"):
+        with pytest.raises(CorruptDocumentError, match=f"'{strange}'"):
+            list(keys.paths_of_keys(["cp.o.a.b", strange]))

@@ -137,6 +137,11 @@ def is_digested(token: str) -> bool:
     return token.startswith(_DIGEST_MARK)
 
 
+def is_plain_token(token: str) -> bool:
+    """Whether the token is its text."""
+    return len(token) <= TOKEN_LIMIT and _PLAIN(token) is not None
+
+
 @lru_cache(maxsize=8192)
 def decode_token(token: str) -> str | Digested:
     """The text of a token.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from jskv_saver.checkpoint.contents import (
     ATTEMPTS,
@@ -223,7 +224,7 @@ class Reader(Contents):
             and (id is None or path[-1] == id)
             and (before is None or path[-1] < before)
         ]
-        chosen.sort(key=lambda path: (path[-1], path), reverse=True)
+        chosen.sort(key=itemgetter(-1, slice(None)), reverse=True)
         return chosen
 
     async def newest(

@@ -17,10 +17,10 @@ the documents, the declaration and the tick, but not with what is written ahead 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from jskv_saver._nats.tokens import (
     TOKEN_LIMIT,
@@ -28,6 +28,7 @@ from jskv_saver._nats.tokens import (
     decode_token,
     encode_token,
     is_digested,
+    is_plain_token,
 )
 from jskv_saver.document.model import ANY, Path, Pattern
 from jskv_saver.document.names import (
@@ -263,6 +264,10 @@ def path_of_key(key: str) -> KeyPath:
     raise _not_a_document(key)
 
 
+def _in_reserved(key: str) -> bool:
+    return key.partition(".")[0] in RESERVED
+
+
 def _not_a_document(key: str) -> CorruptDocumentError:
     return CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
 
@@ -277,7 +282,31 @@ def _reserved_path(key: str) -> KeyPath:
     return _path(tokens[2:]) if tokens[0] in RESERVED else ()
 
 
-def is_complete(path: KeyPath) -> bool:
+def paths_of_keys(names: Iterable[str]) -> Iterator[tuple[Path | None, str]]:
+    """The path of each of many documents' keys, and the key.
+
+    None where the key holds a part of the path only. Quick where neighbours differ in
+    the last token only, and that is plain.
+
+    Raises:
+        CorruptDocumentError: A key is not of this package.
+    """
+    front = ""
+    above: Path = ()
+    for key in names:
+        before, _, last = key.rpartition(".")
+        if before != front:
+            front = before
+            path = path_of_key(key)
+            above = path[:-1] if is_complete(path) and _in_reserved(key) else ()
+        if above and is_plain_token(last):
+            yield (*above, last), key
+        else:
+            path = path_of_key(key)
+            yield (path if is_complete(path) else None), key
+
+
+def is_complete(path: KeyPath) -> TypeGuard[Path]:
     """Whether the key holds the whole path; else it is in the document's body."""
     return Digested not in map(type, path)
 

@@ -22,7 +22,6 @@ from jskv_saver.adapters.jetstream.indexes import Index, Lookup, plan_lookup, sa
 from jskv_saver.adapters.jetstream.records import (
     Record,
     decode_record,
-    path_in,
 )
 from jskv_saver.adapters.jetstream.repairs import Repairs
 from jskv_saver.document.model import (
@@ -259,8 +258,7 @@ class Reading:
     async def _located(self, names: Iterable[str]) -> list[tuple[Path, str]]:
         located: list[tuple[Path, str]] = []
         partial: list[str] = []
-        for name in names:
-            path = path_in(name)
+        for path, name in keys.paths_of_keys(names):
             if path is None:
                 partial.append(name)
             else:

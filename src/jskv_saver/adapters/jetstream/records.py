@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Entry
@@ -62,7 +62,7 @@ NOWHERE: Final = Origin()
 def path_in(key: str) -> Path | None:
     """The path in a document's key; None where the key holds a part of it only."""
     path = keys.path_of_key(key)
-    return cast(Path, path) if keys.is_complete(path) else None
+    return path if keys.is_complete(path) else None
 
 
 def encode_record(
