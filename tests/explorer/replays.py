@@ -25,7 +25,7 @@ from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import JskvError, UnknownOutcomeError
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds within which an actor sends what it sent on the memory store."""
 
 
