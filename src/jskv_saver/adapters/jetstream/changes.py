@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final
 
 from jskv_saver._nats.tokens import Digested
 from jskv_saver._portal import Portal
@@ -12,7 +12,7 @@ from jskv_saver.adapters.jetstream import codec, keys
 from jskv_saver.adapters.jetstream.bucket import Bucket
 from jskv_saver.adapters.jetstream.feed import Feed, Seen
 from jskv_saver.adapters.jetstream.records import decode_record
-from jskv_saver.document.model import Change, Path, id_of
+from jskv_saver.document.model import Change, id_of
 from jskv_saver.document.names import PatternPath
 from jskv_saver.errors import CorruptDocumentError, UnsupportedFormatError
 
@@ -118,5 +118,5 @@ class BucketChanges:
             if kept is None:
                 return None
             path = kept
-        id = id_of(cast(Path, path))
+        id = id_of(path)
         return Change(namespace, collection, id, entry.revision, seen.at, None)
