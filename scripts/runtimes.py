@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NEEDED = "hypothesis langgraph pytest pytest-asyncio pytest-randomly pytest-timeout"
+NEEDED = (
+    "hypothesis langgraph pytest pytest-asyncio pytest-cov pytest-randomly "
+    "pytest-timeout"
+)
 SHOW = "import importlib.metadata as m; print({0!r}, m.version({0!r}))"
 # The generated code must import without a warning, and what it writes come back.
 PROTO = """

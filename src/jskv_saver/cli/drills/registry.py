@@ -13,6 +13,7 @@ from typing import Final
 from jskv_saver.cli.drills.changing import change
 from jskv_saver.cli.drills.dying import accept, survive
 from jskv_saver.cli.drills.ground import DEFAULT_SAVER, Ground, Report
+from jskv_saver.cli.drills.leasing import resume_twice
 from jskv_saver.cli.drills.nest import WorkerError, nest
 from jskv_saver.cli.drills.pruning import prune
 from jskv_saver.cli.drills.repeating import fail, replay
@@ -41,6 +42,7 @@ DRILLS: Final[tuple[Drill, ...]] = (
     Drill("death", "kill -9 the worker before each of its messages", survive),
     Drill("failure", "one of two parallel nodes fails", fail),
     Drill("admission", "die between accepting and the first checkpoint", accept),
+    Drill("lease", "two processes resume one thread at once", resume_twice),
     Drill("replay", "what runs again on a resume and on a replay", replay),
     Drill("change", "the graph changes under a thread that waits", change),
     Drill("prune", "prune threads that run and threads that wait", prune),

@@ -45,6 +45,7 @@ class Order:
         fails: Nodes that raise.
         asks: Nodes that ask.
         checkpoint: The one to replay from.
+        lease: Take the thread's lease first, and look whether anything is left.
         saver: What opens the saver: `module:function` of a URL.
     """
 
@@ -56,6 +57,7 @@ class Order:
     fails: list[str] = field(default_factory=list)
     asks: list[str] = field(default_factory=list)
     checkpoint: str = ""
+    lease: bool = False
     saver: str = "jskv_saver.cli.drills.worker:open_saver"
 
 
@@ -83,7 +85,14 @@ async def work(order: Order) -> None:
             given = None
             config["configurable"]["checkpoint_id"] = order.checkpoint
         try:
-            await graph.ainvoke(given, config, durability=order.durability)
+            if order.lease:
+                async with saver.lease(order.thread):
+                    if (await graph.aget_state(config)).next:
+                        await graph.ainvoke(given, config)
+                    else:
+                        _say(event="found", what="nothing left")
+            else:
+                await graph.ainvoke(given, config, durability=order.durability)
         except DrillError as exc:
             _say(event="failed", why=str(exc))
             return
