@@ -44,7 +44,9 @@ def test_the_readme_names_every_command() -> None:
         text=True,
         check=True,
     ).stdout
-    commands = re.findall(r"^  (\w+)  ", listed.partition("Commands:")[2], re.MULTILINE)
+    commands = re.findall(
+        r"^  ([\w-]+)  ", listed.partition("Commands:")[2], re.MULTILINE
+    )
     assert {"threads", "history", "show", "demo"} < set(commands)
-    named = set(re.findall(r"jskv (\w+)", README))
+    named = set(re.findall(r"jskv ([\w-]+)", README))
     assert set(commands) - {"version"} <= named
