@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from tests.attacks.nursery import nursery
 from tests.checkpoint.saving import at, id_of, listed, parent_of
-from tests.lease.workers import STEPS, config_of, counting
+from tests.lease.workers import STEPS, TOGETHER, config_of, counting
 
 from jskv_saver import JetStreamSaver
 from jskv_saver.errors import WriterConflictError
@@ -62,8 +62,9 @@ async def test_eight_processes_on_one_thread_make_one_branch(
         assert [int(line.split()[0]) for line in log] == list(range(STEPS))
         told = (tmp_path / "conflicts").read_text().splitlines()
         assert len(told) == PROCESSES
-        assert sum(int(line.split()[1]) for line in told) > 0
-        assert len({line.split()[1] for line in log}) > 2, "one made nearly all"
+        # Where all were in one step at once, all but one were told.
+        conflicts = sum(int(line.split()[1]) for line in told)
+        assert conflicts >= len(TOGETHER) * (PROCESSES - 1)
 
 
 class Outer(TypedDict, total=False):

@@ -133,11 +133,20 @@ async def die_before_paying(url: str, bucket: str, folder: str, thread: str) -> 
 # -- many on one thread ----------------------------------------------------------------
 
 
-def counting(name: str) -> StateGraph[Any, Any, Any, Any]:
+TOGETHER = (1, STEPS // 2)
+"""The steps that all processes are in at once: one of them is first."""
+
+
+def counting(
+    name: str, folder: str = "", count: int = 1
+) -> StateGraph[Any, Any, Any, Any]:
     """A step after the other, each of which says who made it."""
 
-    def step(state: Order) -> Order:
-        return {"log": [f"{len(state['log'])} {name}"]}
+    async def step(state: Order) -> Order:
+        number = len(state["log"])
+        if folder and number in TOGETHER:
+            await meet(folder, f"step {number}", name, count)
+        return {"log": [f"{number} {name}"]}
 
     def more(state: Order) -> Literal["step", "__end__"]:
         return "step" if len(state["log"]) < STEPS else "__end__"
@@ -157,10 +166,10 @@ async def go_on(url: str, bucket: str, folder: str, name: str, count: int) -> No
     saver = JetStreamSaver.from_conn_string(url, bucket=bucket, on_conflict="raise")
     config = config_of("t")
     async with saver:
-        graph = counting(name).compile(checkpointer=saver)
-        await meet(folder, "start", name, count)
+        graph = counting(name, folder, count).compile(checkpointer=saver)
         conflicts = 0
-        while (await graph.aget_state(config)).next:
+        # Not `next`: a task whose writes are stored already is not named there.
+        while len((await graph.aget_state(config)).values["log"]) < STEPS:
             try:
                 await graph.ainvoke(None, config, durability="sync")
             except WriterConflictError:
