@@ -21,11 +21,13 @@ from jskv_saver import (
     RemoteDocumentStore,
     ThreadEvent,
 )
+from jskv_saver.checkpoint.contents import Contents
 from jskv_saver.checkpoint.watch import Watch
 from jskv_saver.errors import (
     EncryptionError,
     InvalidRequestError,
     StoreClosedError,
+    StoreUnavailableError,
 )
 
 
@@ -252,3 +254,39 @@ async def test_an_encrypted_thread_is_watched(open_saver: OpenSaver) -> None:
         assert found[1].interrupts == (question,)
         with pytest.raises(EncryptionError):
             await take(aiter(stranger.watch(after=0)), 1)
+
+
+async def test_a_read_that_fails_on_the_way_loses_no_event(
+    open_saver: OpenSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = 3
+    real = Contents.read_writes
+
+    async def failing(self: Contents, paths: Any) -> Any:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise StoreUnavailableError("no answer")
+        return await real(self, paths)
+
+    async with open_saver() as saver:
+        monkeypatch.setattr(Contents, "read_writes", failing)
+        question = Interrupt("really?", id="i")
+        await saver.aput_writes(at("1"), [(INTERRUPT, [question])], "asks")
+        (found,) = await take(aiter(saver.watch(after=0)), 1)
+        assert (found.interrupts, failures) == ((question,), 0)
+
+
+async def test_several_that_iterate_one_watch_get_each_event_once(
+    open_saver: OpenSaver,
+) -> None:
+    async with open_saver() as saver, saver.watch() as watch:
+        readers = [asyncio.create_task(take(aiter(watch), 5)) for _ in range(4)]
+        await put_chain(saver, numbered(20))
+        found = [event for reader in readers for event in await reader]
+        assert sorted(event.checkpoint_ids[0] for event in found) == numbered(20)
+        waiting = [asyncio.create_task(_all(watch)) for _ in range(3)]
+        await until(lambda: watch._turn.locked())
+        await watch.aclose()
+        async with asyncio.timeout(PATIENCE):
+            assert await asyncio.gather(*waiting) == [[], [], []]

@@ -142,6 +142,9 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     try:
         with pytest.raises(InvalidRequestError, match="`jskv down` ends it"):
             project.up(state.port + 1)
+        (tmp_path / ".jskv" / "server.json").unlink()
+        with pytest.raises(InvalidRequestError, match="is gone: `jskv down` ends it"):
+            project.up()
     finally:
         project.down()
     (tmp_path / ".jskv" / "server.json").write_text("{")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -28,12 +29,14 @@ from jskv_saver.checkpoint.values import Typed
 from jskv_saver.checkpoint.writes import sizes_of
 from jskv_saver.document.model import ANY, Change, Document, path_of
 from jskv_saver.document.port import Changes, DocumentStore
-from jskv_saver.errors import CorruptDocumentError
+from jskv_saver.errors import CorruptDocumentError, StoreUnavailableError
 
 _log = logging.getLogger(__name__)
 
 EventKind: TypeAlias = Literal["checkpoint", "writes", "interrupt", "pruned", "deleted"]
 _TASK_SEGMENTS = 5
+_PAUSE = 0.2
+"""Seconds between two attempts to read what a change refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class Follower:
             after=after,
         )
         self._ready: deque[Happening] = deque()
+        # What is being looked at: a failure or a cancellation loses nothing.
+        self._change: Change | None = None
         # Per namespace what an epoch has announced and nobody has told yet.
         self._announced: dict[tuple[str, Scope], Happening] = {}
 
@@ -122,10 +127,16 @@ class Follower:
     async def next(self) -> Happening:
         """Wait for what happens next."""
         while not self._ready:
-            change = await self._changes.next()
+            if self._change is None:
+                self._change = await self._changes.next()
             try:
-                await self._take(change)
+                await self._take(self._change)
+                self._change = None
+            except StoreUnavailableError:
+                # As the changes do: it is waited for, and asked again.
+                await asyncio.sleep(_PAUSE)
             except CorruptDocumentError as exc:
+                self._change = None
                 _log.warning(
                     "left out of a watch: %s",
                     exc,

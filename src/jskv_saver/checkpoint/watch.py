@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -84,6 +85,8 @@ class Watch:
         self._make = make
         self._after = after
         self._entered = False
+        self._turn = asyncio.Lock()
+        self._ends = 0
         # What is wrong with the arguments or the store is said at once.
         self._follower: Follower | None = make(after)
 
@@ -153,20 +156,26 @@ class Watch:
 
     async def _step(self) -> Happening | None:
         """The next one; None when it was ended meanwhile."""
-        if self._follower is None:
-            self._follower = self._make(self._after)
-        follower = self._follower
-        try:
-            happening = await follower.next()
-        except StoreClosedError:
-            if self._follower is follower:
-                raise
-            return None
-        # Before anything of the user's is made: what cannot be is not met again.
-        self._after = happening.revision
-        return happening
+        # Of several that iterate each gets its own events, and none is lost.
+        ends = self._ends
+        async with self._turn:
+            if ends != self._ends:
+                return None
+            if self._follower is None:
+                self._follower = self._make(self._after)
+            follower = self._follower
+            try:
+                happening = await follower.next()
+            except StoreClosedError:
+                if self._follower is follower:
+                    raise
+                return None
+            # Before anything of the user's is made: what cannot be is not met again.
+            self._after = happening.revision
+            return happening
 
     async def _end(self) -> None:
+        self._ends += 1
         follower, self._follower = self._follower, None
         if follower is not None:
             await follower.close()

@@ -101,6 +101,12 @@ class Project:
         with self._locked():
             state = self.state()
             if state.running:
+                if not state.port:
+                    raise InvalidRequestError(
+                        f"a server runs on {str(self._store)!r}, and the file with its "
+                        "address and login is gone: `jskv down` ends it, then start it "
+                        "again"
+                    )
                 if port not in (None, 0, state.port):
                     raise InvalidRequestError(
                         f"it runs on port {state.port} already: `jskv down` ends it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from jskv_saver._nats.tokens import Digested
@@ -29,7 +29,7 @@ class BucketChanges:
         reads: What is followed.
         removals: Ids whose removal is told.
         after: The version to go on after; None: from now on.
-        closed: Called when it is closed.
+        followed: Has those that are begun and not closed.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BucketChanges:
         reads: Sequence[tuple[str, PatternPath]],
         removals: Sequence[PatternPath],
         after: int | None,
-        closed: Callable[[BucketChanges], None],
+        followed: set[BucketChanges],
     ) -> None:
         self._portal = portal
         self._bucket = bucket
@@ -51,7 +51,7 @@ class BucketChanges:
         ]
         self._after = after
         self._feed: Feed | None = None
-        self._closed = closed
+        self._followed = followed
 
     async def open(self) -> None:
         await self._portal.arun(self._open)
@@ -64,12 +64,14 @@ class BucketChanges:
 
     async def end(self) -> None:
         """As `close`, for one who lives on the same portal."""
-        self._closed(self)
-        await self._its_feed().close()
+        feed = self._its_feed()
+        self._followed.discard(self)
+        await feed.close()
 
     def _its_feed(self) -> Feed:
         if self._feed is None:
             self._feed = self._bucket.feed(self._filters, self._after)
+            self._followed.add(self)
         return self._feed
 
     async def _open(self) -> None:

@@ -338,17 +338,15 @@ class JetStreamDocumentStore(StoreUpkeep):
         after: int | None = None,
     ) -> Changes:
         parsed, gone = requests.check_changes(namespace, reads, removals, after)
-        changes = BucketChanges(
+        return BucketChanges(
             self._portal,
             self._bucket,
             namespace,
             parsed,
             gone,
             after,
-            self._followed.discard,
+            self._followed,
         )
-        self._followed.add(changes)
-        return changes
 
     async def close(self) -> None:
         """Close the own connection, or leave the caller's client open. Idempotent."""
