@@ -12,6 +12,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
 from tests.integration.commands import Fill, Result, Run
+from tests.patience import PATIENCE
 
 from jskv_saver import LocalServer
 from jskv_saver.cli.checkup import Checkup, _clock
@@ -182,6 +183,11 @@ async def test_each_subject_that_is_refused_is_named() -> None:
     assert after.state == before.state
 
 
+async def replicas(url: str, bucket: str) -> Finding:
+    (found,) = [f for f in await examined(url, bucket) if f.topic == "replicas"]
+    return found
+
+
 async def test_replicas(cluster: list[LocalServer], bucket: str) -> None:
     client = await nats.connect(cluster[0].url)
     kinds = {1: Level.WARNING, 3: Level.OK}
@@ -190,10 +196,14 @@ async def test_replicas(cluster: list[LocalServer], bucket: str) -> None:
         await client.jetstream().create_key_value(
             bucket=name, history=1, direct=True, replicas=count
         )
-        (found,) = [
-            f for f in await examined(cluster[0].url, name) if f.topic == "replicas"
-        ]
-        assert found.level is level, found
+        async with asyncio.timeout(PATIENCE):
+            # A replica that was just made has to catch up.
+            while True:
+                found = await replicas(cluster[0].url, name)
+                if found.level is level:
+                    break
+                assert found.text.endswith("is not up to date"), found
+                await asyncio.sleep(0.05)
         await client.jetstream().delete_stream(f"KV_{name}")
     await client.close()
 
