@@ -136,6 +136,7 @@ class Feed:
                 raise _closed()
             if self._buffer:
                 return self._buffer.popleft()
+            self._check_permissions()
             try:
                 if self._lost():
                     await self._begin()
@@ -198,7 +199,6 @@ class Feed:
             await self._create(name)
             self._stale = False
             await self._ask(client)
-            await self._check_permissions(client)
         finally:
             if self._ended():
                 # Whoever closed it may have been faster than the server.
@@ -280,12 +280,15 @@ class Feed:
             f"CONSUMER.MSG.NEXT.{self._api.stream}.{self._consumer}"
         )
 
-    async def _check_permissions(self, client: Client) -> None:
-        """A refusal of the first request comes aside, and before the server's PONG."""
-        with translate(write=False, bucket=self._api.bucket):
-            await client.flush(timeout=max(1, round(self._requests.timeout)))
-        violation = violation_of(client.last_error)
-        if violation is not None:
+    def _check_permissions(self) -> None:
+        """A refusal of what is asked for comes aside, after a moment.
+
+        A PING would tell it sooner, but nats-py's reader dies of the PONG whose caller
+        was cancelled.
+        """
+        client = self._client
+        violation = None if client is None else violation_of(client.last_error)
+        if violation is not None and self._consumer:
             for mine in (self._pulls(), self._inbox):
                 if violation[1] == mine.lower():
                     raise denied(mine)
