@@ -196,6 +196,20 @@ async def _two_of_one_number(store: Store, kv: Bucket) -> set[tuple[str, str]]:
     return {("duplicate", key)}
 
 
+async def test_keys_of_other_programs_are_told_and_left(
+    store: Store, kv: Bucket
+) -> None:
+    foreign = [f"ix./{OWNER}.notes.state", f"ix./{OWNER}.notes.-x-.3open.1.abc"]
+    other = f"UPPER=./{OWNER}.d.x"
+    for key in (*foreign, other):
+        await kv.put(key, b"1")
+    found = await look(store)
+    assert {("foreign", key) for key in foreign} <= found
+    assert ("unreachable", f"UPPER=./{OWNER}") in found
+    await store.repair(OWNER)
+    assert await look(store) == found
+
+
 ERRORS: list[Damage] = [
     _damaged_document,
     _newer_document,

@@ -16,7 +16,6 @@ finishes it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -101,9 +100,11 @@ class Expirer(Pruner):
             scopes[scope] = _Seen(last.version, epoch, await self._records(scope))
         index = [
             document.updated_at
-            async for document in self._store.iterate(
-                self._namespace, THREADS, within=self._prefix(thread)
-            )
+            for document in (
+                await self._store.get_many(
+                    self._namespace, [(THREADS, scope.prefix) for scope in scopes]
+                )
+            ).values()
         ]
         stored = [
             record.stored_at
@@ -161,33 +162,27 @@ class Expirer(Pruner):
 
     async def _newest(self, thread: str) -> dict[str, Document]:
         """The newest documents of the collections that say whether it is in use."""
-        pages = await asyncio.gather(
-            *(
-                self._store.find(
-                    self._namespace,
-                    name,
-                    order_by=("@version", "desc"),
-                    limit=1,
-                    within=self._prefix(thread),
-                )
-                for name in _BUSY
+        found: dict[str, Document] = {}
+        for name in _BUSY:
+            page = await self._store.find(
+                self._namespace,
+                name,
+                order_by=("@version", "desc"),
+                limit=1,
+                within=self._prefix(thread),
             )
-        )
-        return {
-            name: page.items[0]
-            for name, page in zip(_BUSY, pages, strict=True)
-            if page.items
-        }
+            if page.items:
+                found[name] = page.items[0]
+        return found
 
     async def _is_held(self, thread: str) -> bool:
-        leases, pins = await asyncio.gather(
-            *(
-                self._store.ids(self._namespace, name, within=self._prefix(thread))
-                for name in (LEASES, PINS)
-            )
-        )
+        """Whether somebody has a lease on it, or has pinned it."""
+        within = self._prefix(thread)
+        if await self._store.ids(self._namespace, PINS, within=within):
+            return True
+        leases = await self._store.ids(self._namespace, LEASES, within=within)
         # The guard of a holder who died stays; the thread may go.
-        return bool(pins) or any(path_of(id)[-1] == HOLDER for id in leases)
+        return any(path_of(id)[-1] == HOLDER for id in leases)
 
     async def _is_used(self, thread: str, survey: Survey) -> bool:
         """Whether anything came since the survey that no fence has noticed."""
@@ -234,24 +229,23 @@ class Expirer(Pruner):
     async def _forget(self, scope: Scope, epoch: int) -> None:
         """Remove the epoch of a namespace that is empty now."""
         last = await self._partition.last_message(scope)
-        if last is None or last.version != epoch:
-            return
-        await self._store.delete(
-            self._namespace, RECORDS, scope.record(EPOCH), below=epoch + 1
-        )
-        # Somebody may have come in between: then his namespace is opened again.
-        while True:
+        while last is not None and last.version == epoch:
+            await self._store.delete(
+                self._namespace, RECORDS, scope.record(EPOCH), below=epoch + 1
+            )
             last = await self._partition.last_message(scope)
             if last is None or await self._partition.epoch_version(scope):
                 return
-            with suppress(VersionConflictError):
-                await self._store.put(
-                    self._namespace,
-                    RECORDS,
-                    scope.record(EPOCH),
-                    encode_epoch(None),
-                    if_latest=(scope.prefix, last.version),
-                )
+            # Somebody came in between: his namespace is opened again, not fenced, or
+            # a writer who never pauses would never let it through.
+            try:
+                epoch = await self._announce(scope, {}, 0, {})
+            except VersionConflictError:
+                return
+            if await self._partition.names(scope):
+                return
+            # And a removal has taken what he wrote.
+            last = await self._partition.last_message(scope)
 
 
 def _named(seen: _Seen) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from jskv_saver.adapters.jetstream.indexes import HINT, Index, backfill, says
 from jskv_saver.adapters.jetstream.records import Record, decode_record
 from jskv_saver.adapters.jetstream.repairs import Repairs
 from jskv_saver.document.findings import Finding, Kind, settled
+from jskv_saver.document.names import check_declarable
 from jskv_saver.errors import CorruptDocumentError, UnsupportedFormatError
 
 _UNFINISHED: Final = {
@@ -100,9 +102,11 @@ class Checking:
         for catalog in sight.catalogs.values():
             await self._declarations.finish(namespace, catalog)
         for token in sight.orphans:
-            name = decode_token(token)
-            if isinstance(name, str):
-                await self._declarations.clear(namespace, name)
+            with suppress(ValueError):
+                # Not where the name is a digest, or of another program.
+                name = decode_token(token)
+                if isinstance(name, str):
+                    await self._declarations.clear(namespace, check_declarable(name))
         for at in range(0, len(sight.missing), CHUNK):
             page = [Put(key, HINT) for key in sight.missing[at : at + CHUNK]]
             await self._bucket.put_many(page, exact=False, relaxed=True)
@@ -181,11 +185,16 @@ class Checking:
                     text = f"has the unique values of {other!r}"
                     sight.findings.append(Finding(namespace, key, "duplicate", text))
         for hint in hints:
-            index = indexes.get(keys.index_name(hint))
-            if index is None:
-                # Of a declaration that was taken back: of no use and no harm.
+            try:
+                index = indexes.get(keys.index_name(hint))
+                if index is None:
+                    # Of a declaration that was taken back: of no use and no harm.
+                    continue
+                _, key = keys.split_index_key(hint, width=len(index.fields), tail=1)
+            except CorruptDocumentError:
+                text = "is no index key of this package"
+                sight.findings.append(Finding(namespace, hint, "foreign", text))
                 continue
-            _, key = keys.split_index_key(hint, width=len(index.fields), tail=1)
             if key not in unread and not says(index, hint, data.get(key)):
                 by_index = sight.stale.setdefault(token, defaultdict(dict))
                 by_index[index][hint] = key
