@@ -34,6 +34,7 @@ class Game:
         acknowledged: What was put since, and must be there.
         written: The tasks whose writes to the old head were acknowledged.
         erased: Whether a retention says that it removed the thread.
+        removals: How many remove at the same time.
     """
 
     def __init__(self, seed: int) -> None:
@@ -42,6 +43,7 @@ class Game:
         self.acknowledged: dict[tuple[str, str], str] = {}
         self.written: list[str] = []
         self.erased = False
+        self.removals = 0
         self.limit: datetime | None = None
 
     def saver(self) -> Saver:
@@ -101,9 +103,8 @@ async def pin(game: Game, saver: Saver) -> None:
         await saver.apin("t")
     except DocumentNotFoundError:
         return
-    # From here on the thread stays, and so does what is there.
-    pinned = {"", "child"} & {ns for ns, _ in await _there(saver)}
-    assert pinned
+    # What is pinned is there, be it the thread's next life.
+    assert await _there(saver)
 
 
 async def expire(game: Game, saver: Saver) -> None:
@@ -133,7 +134,9 @@ async def play(seed: int) -> Game:
     game = Game(seed)
     await game.begin()
     acts = [expire, *game.dice.sample(USES, game.dice.randint(1, 3))]
-    acts += game.dice.sample(REMOVES, game.dice.randint(0, 2))
+    others = game.dice.choice((0, 0, 0, 1, 2))
+    acts += game.dice.sample(REMOVES, others)
+    game.removals = 1 + others
     # Half of them remember nothing of the thread.
     old = game.saver()
     await old.aget_tuple(at())
@@ -155,7 +158,13 @@ async def _check(game: Game) -> None:
     for key, text in game.acknowledged.items():
         assert there.get(key) == text, f"{key} was acknowledged"
     old = {key: text for key, text in there.items() if key in BEFORE}
-    if game.erased:
+    if game.removals > 1:
+        # Each namespace is whole or gone; nothing that was acknowledged is.
+        for ns in ("", "child"):
+            whole = {key for key in BEFORE if key[0] == ns}
+            left = {key for key in old if key[0] == ns} - game.acknowledged.keys()
+            assert left in (set(), whole - game.acknowledged.keys()), "a part"
+    elif game.erased:
         again = old.keys() & game.acknowledged.keys()
         assert old.keys() == again, "an erased thread keeps nothing"
     else:

@@ -2,16 +2,18 @@
 
 1. Look: the newest message of each checkpoint namespace, then the records; the newest
    writes and admissions; leases and pins.
-2. Put an epoch that names all records into each namespace, fenced on the newest message
-   that was seen there. Refused: somebody was here, the thread stays. From here on
-   nobody builds on what is there; whoever goes on stores all that he has.
+2. Put an epoch that claims all records into each namespace, fenced on the newest
+   message that was seen there. Refused: somebody was here, the thread stays. From here
+   on nobody builds on what is there; whoever goes on stores all that he has.
 3. Look again. New namespaces, writes or admissions, a lease or a pin: the thread stays,
    and the epochs are put back to what they said before.
-4. Purge all that is older than the first of these epochs, then the epochs themselves
+4. Put epochs in their place that name the dead for good, the root's first. Refused:
+   another removal came across the claim, and has ended it; the thread stays.
+5. Purge all that is older than the first of the claims, then the epochs themselves
    where nobody has written since.
 
-A crash after 2 leaves epochs that name the dead: the next retention, prune or repair
-finishes it.
+A crash after 2 leaves claims, which any other removal ends and a retention makes again;
+after 4 the next removal finishes it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from jskv_saver.checkpoint.layout import (
     Epoch,
     Record,
     Scope,
-    encode_epoch,
+    encode_claim,
 )
 from jskv_saver.checkpoint.pins import PINS
 from jskv_saver.checkpoint.pruner import Pruner
@@ -57,6 +59,27 @@ class _Seen:
     fence: int
     epoch: Epoch | None
     records: Mapping[str, Record]
+
+    @property
+    def all(self) -> dict[str, int]:
+        """All records, and those that an epoch names already, with their versions."""
+        dead = dict(self.epoch.dead) if self.epoch else {}
+        return dead | {id: record.version for id, record in self.records.items()}
+
+    @property
+    def said(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Those that an epoch names already, and the first one's version for each."""
+        if self.epoch is None:
+            return {}, {}
+        dead = dict(self.epoch.dead)
+        return dead, {id: self.epoch.named_at(id) for id in dead}
+
+    @property
+    def since(self) -> dict[str, int]:
+        """The same, but for second lives: these are named for the first time."""
+        dead, named = self.said
+        every = self.all
+        return {id: at for id, at in named.items() if dead[id] == every[id]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +120,8 @@ class Expirer(Pruner):
             if last is None:
                 continue
             _, epoch = await self._partition.records(scope, (), epoch=True)
-            scopes[scope] = _Seen(last.version, epoch, await self._records(scope))
+            before = epoch.decided if epoch else None
+            scopes[scope] = _Seen(last.version, before, await self._records(scope))
         index = [
             document.updated_at
             for document in (
@@ -122,8 +146,8 @@ class Expirer(Pruner):
 
     def is_large(self, survey: Survey) -> bool:
         """Whether one epoch cannot name all: prune it first."""
-        every = [_named(seen) for seen in survey.scopes.values()]
-        return any(len(self._fitting(list(named))) < len(named) for named in every)
+        every = [list(seen.all) for seen in survey.scopes.values()]
+        return any(len(self._fitting(ids)) < len(ids) for ids in every)
 
     async def expire(self, thread: str, survey: Survey) -> bool:
         """Remove a thread; false, and it stays, if it was used since the survey."""
@@ -140,6 +164,8 @@ class Expirer(Pruner):
             await self._withdraw(survey, epochs)
             return False
         bound = min(epochs.values())
+        if not await self._decide(survey, epochs):
+            return False
         # A lease that somebody has by now is younger: he begins a new life. A guard has
         # nothing to guard any more, for all heads have moved.
         await self._store.delete(
@@ -197,34 +223,47 @@ class Expirer(Pruner):
         )
 
     async def _close(self, scope: Scope, seen: _Seen) -> int:
-        """Name all records of a namespace, if it is still as it was."""
-        versions = _named(seen)
-        since: dict[str, int] = {}
-        if seen.epoch is not None:
-            # A second life is named for the first time.
-            since = {
-                id: seen.epoch.named_at(id)
-                for id, version in seen.epoch.dead.items()
-                if version == versions[id]
-            }
+        """Claim all records of a namespace, if it is still as it was."""
+        before, named = seen.said
         put = await self._store.put(
             self._namespace,
             RECORDS,
             scope.record(EPOCH),
-            encode_epoch(None, versions, since),
+            encode_claim(seen.all, seen.since, before, named),
             if_latest=(scope.prefix, seen.fence),
         )
         self._partition.heads.forget(scope)
         return put.version
 
+    async def _decide(self, survey: Survey, epochs: dict[Scope, int]) -> bool:
+        """Make the claims final, the root's first; false if another one ended it.
+
+        If another removal ended that of a namespace below, what is decided is carried
+        out without it; the next retention sees to the rest.
+        """
+        decided: dict[Scope, int] = {}
+        for scope, version in [*epochs.items()]:
+            seen = survey.scopes[scope]
+            try:
+                decided[scope] = await self._announce(
+                    scope, seen.all, version, seen.since
+                )
+            except VersionConflictError:
+                if decided:
+                    await super().repair(scope.thread)
+                await self._withdraw(
+                    survey, {s: v for s, v in epochs.items() if s not in decided}
+                )
+                return False
+        epochs.update(decided)
+        return True
+
     async def _withdraw(self, survey: Survey, epochs: Mapping[Scope, int]) -> None:
         """Say what the epochs said before, unless another removal has begun since."""
         for scope, version in epochs.items():
-            epoch = survey.scopes[scope].epoch
-            dead = dict(epoch.dead) if epoch else {}
-            since = {id: epoch.named_at(id) for id in dead} if epoch else {}
+            before, named = survey.scopes[scope].said
             with suppress(VersionConflictError):
-                await self._announce(scope, dead, version, since)
+                await self._announce(scope, before, version, named)
 
     async def _forget(self, scope: Scope, epoch: int) -> None:
         """Remove the epoch of a namespace that is empty now."""
@@ -246,9 +285,3 @@ class Expirer(Pruner):
                 return
             # And a removal has taken what he wrote.
             last = await self._partition.last_message(scope)
-
-
-def _named(seen: _Seen) -> dict[str, int]:
-    """All records, and those that an epoch has named already, with their versions."""
-    dead = dict(seen.epoch.dead) if seen.epoch else {}
-    return dead | {id: record.version for id, record in seen.records.items()}

@@ -167,7 +167,7 @@ class Follower:
 
     def _take_epoch(self, change: Change, scope: Scope, document: Document) -> None:
         key = change.namespace, scope
-        removed, dead = removed_in(document), decode_epoch(document).dead
+        removed, dead = removed_in(document), decode_epoch(document).decided.dead
         if removed:
             self._announced.pop(key, None)
             self._ready.append(_pruned(change, scope, removed))

@@ -169,7 +169,7 @@ class Holding:
         if document is None:
             return True
         self._partition.heads.forget(scope)
-        epoch = decode_epoch(document)
+        epoch = decode_epoch(document).decided
         since = {id: epoch.named_at(id) for id in epoch.dead}
         try:
             await self._store.put(

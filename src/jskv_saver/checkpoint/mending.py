@@ -88,6 +88,7 @@ class Mender(Expirer):
         async def announced() -> bool:
             nonlocal epoch, found
             _, before = await self._partition.records(scope, (), epoch=True)
+            before = before.decided if before else None
             found = await self._records(scope)
             is_indexed, _ = await self._indexes(scope)
             if not stale and (found or bool(before) == is_indexed):

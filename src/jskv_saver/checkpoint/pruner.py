@@ -208,6 +208,8 @@ class Pruner:
         async def attempt() -> bool:
             nonlocal claim
             _, epoch = await self._partition.records(scope, (), epoch=True)
+            claimed = epoch is not None and epoch.claimed is not None
+            epoch = epoch.decided if epoch else None
             records = await self._records(scope)
             litter = repair and await self._litter.lies_about(scope, records)
             if not records and not epoch and not litter:
@@ -227,7 +229,7 @@ class Pruner:
                 going = {id: records[id] for id in chosen | unfinished}
                 claim = _Claim(before, going, records=records)
                 return True
-            if not (chosen or unfinished or lost or spared or litter):
+            if not (chosen or unfinished or lost or spared or litter or claimed):
                 claim = _Claim(before, records=records)
                 return True
             # The lost have no record any more, but who dies now must not forget them.

@@ -252,9 +252,12 @@ class _View:
 
     def _look_at_records(self, scope: Scope, space: _Space) -> None:
         referred: set[str] = set()
+        if space.epoch and space.epoch.claimed is not None:
+            text = "was to expire, and that is neither done nor taken back"
+            self._add("unfinished", RECORDS, scope.record(EPOCH), text)
         for record in space.records.values():
             path = scope.record(record.id)
-            if space.epoch and space.epoch.kills(record):
+            if space.epoch and space.epoch.decided.kills(record):
                 self._add("unfinished", RECORDS, path, "was to be removed, and is not")
             extents: dict[bytes, int] = {}
             for entry in record.entries():
