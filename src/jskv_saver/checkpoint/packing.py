@@ -7,10 +7,33 @@ from zlib import crc32
 
 from jskv_saver.checkpoint.increments import Run
 from jskv_saver.checkpoint.values import Entry, Typed
+from jskv_saver.document.model import Limits
+from jskv_saver.errors import DocumentTooLargeError
 
+PART_SIZE = 524_288
+"""Greatest size of a part in bytes, where the store allows documents that large."""
+_DOCUMENT_OVERHEAD = 4096
+_LEAST_PART = 2048
 LARGE = 1024 * 1024
 """Bytes from which on new ones are not named by a digest of all, which takes as long as
 sending them: by whose they are, their place, and a checksum."""
+
+
+def part_size_in(limits: Limits) -> int:
+    """The greatest size of a part, in bytes, in a store with these limits.
+
+    Raises:
+        DocumentTooLargeError: Its documents are too small for checkpoints.
+    """
+    size = min(PART_SIZE, limits.data - _DOCUMENT_OVERHEAD)
+    if size < _LEAST_PART:
+        raise DocumentTooLargeError(
+            "the store takes documents that are too small for checkpoints: raise "
+            f"the server's max_payload by {_LEAST_PART - size} bytes at least",
+            size=_LEAST_PART + _DOCUMENT_OVERHEAD,
+            limit=limits.data,
+        )
+    return size
 
 
 class Packer:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from jskv_saver.checkpoint.bringers import parts_to_keep, store_apart
 from jskv_saver.checkpoint.choosing import (
@@ -30,6 +29,7 @@ from jskv_saver.checkpoint.choosing import (
     none,
     of_runs,
 )
+from jskv_saver.checkpoint.claims import Claim
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
@@ -55,35 +55,6 @@ from jskv_saver.errors import VersionConflictError
 
 _VERSIONS = 36
 """Bytes that an epoch needs for the versions of one of the dead, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """What an epoch gives a prune to do.
-
-    Attributes:
-        version: The epoch's version; None: the namespace is empty.
-        dead: The records to remove.
-        bounds: The checkpoints whose writes go, and the version below which: younger
-            ones are of a new life.
-        kept: The parts that the dead bring and others refer to.
-        rest: More is dead than one epoch can name.
-        litter: Whether it is a repair, and something lies about.
-        records: All records that were there.
-    """
-
-    version: int | None
-    dead: Mapping[str, Record] = field(default_factory=dict)
-    bounds: Mapping[str, int] = field(default_factory=dict)
-    kept: Mapping[bytes, bytes] = field(default_factory=dict)
-    rest: bool = False
-    litter: bool = False
-    records: Mapping[str, Record] = field(default_factory=dict)
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.bounds and not self.litter
 
 
 class Pruner:
@@ -201,9 +172,9 @@ class Pruner:
 
     async def _claim(
         self, scope: Scope, choose: Choose, repair: bool, *, look: bool = False
-    ) -> _Claim:
+    ) -> Claim:
         """Choose the dead and name them in an epoch, or only look who they are."""
-        claim = _Claim(None)
+        claim = Claim(None)
 
         async def attempt() -> bool:
             nonlocal claim
@@ -227,10 +198,10 @@ class Pruner:
             chosen = choose(alive, senders)
             if look:
                 going = {id: records[id] for id in chosen | unfinished}
-                claim = _Claim(before, going, records=records)
+                claim = Claim(before, going, records=records)
                 return True
             if not (chosen or unfinished or lost or spared or litter or claimed):
-                claim = _Claim(before, records=records)
+                claim = Claim(before, records=records)
                 return True
             # The lost have no record any more, but who dies now must not forget them.
             earlier = unfinished | lost
@@ -267,7 +238,7 @@ class Pruner:
             for id in new & dead.keys():
                 bounds[id] = min(bounds[id], now[id].version)
             kept = parts_to_keep(going, dead, now)
-            claim = _Claim(version, dead, bounds, kept, rest, litter, records)
+            claim = Claim(version, dead, bounds, kept, rest, litter, records)
             return True
 
         await persist(attempt)
@@ -317,7 +288,7 @@ class Pruner:
             fitting[id] = None
         return fitting
 
-    async def _remove(self, scope: Scope, claim: _Claim, repair: bool) -> None:
+    async def _remove(self, scope: Scope, claim: Claim, repair: bool) -> None:
         """Remove what an epoch names, then the parts that nothing refers to."""
         assert claim.version is not None
         await store_apart(self._partition, scope, claim.kept)

@@ -24,6 +24,7 @@ from jskv_saver.checkpoint.layout import (
     encode_record,
 )
 from jskv_saver.checkpoint.openings import Openings
+from jskv_saver.checkpoint.packing import part_size_in
 from jskv_saver.checkpoint.partition import Partition, missing_part
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.checkpoint.turns import Turns
@@ -39,7 +40,6 @@ from jskv_saver.document.model import Write
 from jskv_saver.errors import (
     DivergentCheckpointError,
     DocumentNotFoundError,
-    DocumentTooLargeError,
     LeaseLostError,
     StoreUnavailableError,
     UnknownOutcomeError,
@@ -48,10 +48,6 @@ from jskv_saver.errors import (
 
 ConflictPolicy = Literal["fork", "raise"]
 
-PART_SIZE = 524_288
-"""Greatest size of a part in bytes, where the store allows documents that large."""
-_DOCUMENT_OVERHEAD = 4096
-_LEAST_PART = 2048
 _MOST_RUNS = 32
 """Runs whose index entry is remembered; more are written once more."""
 
@@ -67,19 +63,6 @@ class Writer:
         self._on_conflict = on_conflict
         self._turns = Turns()
         self._openings = Openings(partition)
-
-    @property
-    def part_size(self) -> int:
-        """The greatest size of a part here, in bytes."""
-        size = min(PART_SIZE, self._store.limits.data - _DOCUMENT_OVERHEAD)
-        if size < _LEAST_PART:
-            raise DocumentTooLargeError(
-                "the store takes documents that are too small for checkpoints: raise "
-                f"the server's max_payload by {_LEAST_PART - size} bytes at least",
-                size=_LEAST_PART + _DOCUMENT_OVERHEAD,
-                limit=self._store.limits.data,
-            )
-        return size
 
     # -- checkpoints -----------------------------------------------------------------
 
@@ -213,7 +196,8 @@ class Writer:
     ) -> Head:
         scope, heads = draft.scope, self._heads
         naming = self._partition.naming(scope)
-        new, parts = lay_out(draft, base, head.known, self.part_size, naming)
+        part_size = part_size_in(self._store.limits)
+        new, parts = lay_out(draft, base, head.known, part_size, naming)
         if dead:
             # Others may refer to the part that the replaced record brought.
             parts |= dead.brought
@@ -350,7 +334,7 @@ class Writer:
     ) -> bool:
         in_store = False
         while True:
-            encoded = encode_writes(writes, self.part_size)
+            encoded = encode_writes(writes, part_size_in(self._store.limits))
             parts: list[Write] = [
                 (WRITES, scope.task_part(id, task, name), {"b": content}, None)
                 for name, content in encoded.parts.items()
