@@ -36,7 +36,7 @@ napoleon_custom_sections = [("Source", "notes_style")]
 nitpicky = False
 
 
-def _conf_lexer(app: object) -> None:
+def _lex_conf() -> None:
     """`conf` is nats-server's configuration, which no lexer knows."""
     from pygments.lexers.special import TextLexer
     from sphinx.highlighting import lexers
@@ -44,6 +44,20 @@ def _conf_lexer(app: object) -> None:
     lexers["conf"] = TextLexer()
 
 
+def _returns_are_texts() -> None:
+    """A colon in a Returns section is one: types are in the signatures."""
+    from sphinx.ext.napoleon.docstring import GoogleDocstring
+
+    def whole(
+        self: GoogleDocstring, preprocess_types: bool = False
+    ) -> list[tuple[str, str, list[str]]]:
+        lines = self._dedent(self._consume_to_next_section())
+        return [("", "", lines)] if lines else []
+
+    setattr(GoogleDocstring, "_consume_returns_section", whole)  # noqa: B010
+
+
 def setup(app: object) -> None:
     """Called by Sphinx."""
-    _conf_lexer(app)
+    _lex_conf()
+    _returns_are_texts()

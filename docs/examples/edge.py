@@ -16,6 +16,7 @@ It prints:
     hub: the valve is open
     edge: the valve is open
     no edge: the mirror shows that the valve is open
+    no edge: its own bucket is out of reach, StoreUnavailableError
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from langgraph.types import Command, interrupt
 from nats.js.api import ExternalStream, StreamConfig, StreamSource
 
 from jskv_saver import JetStreamSaver, LocalServer
+from jskv_saver.errors import JskvError
 
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
@@ -150,6 +152,15 @@ async def main() -> None:
                     )
                     valve = found.values["valve"]
                     print(f"no edge: the mirror shows that the valve is {valve}")
+                try:
+                    async with JetStreamSaver.from_conn_string(
+                        far.url, domain="edge", create=False
+                    ):
+                        pass
+                except JskvError as error:
+                    print(
+                        "no edge: its own bucket is out of reach,", type(error).__name__
+                    )
 
 
 async def until_reached(url: str) -> None:

@@ -40,13 +40,15 @@ class Session:
     """One module, one event loop and one working directory for the blocks of a page.
 
     The blocks see it as `here`. `nats://localhost:4222` in a block, and `NATS_URL`, are
-    the server at `here.url`; set it in a `needs` to another one.
+    the server at `here.url`; set it in a `needs` to another one. `here.printed` is what
+    the block has printed that a `then` follows.
     """
 
     def __init__(self, name: str, url: str, directory: Path) -> None:
         self.url = url
         self.directory = directory
         self.variables: dict[str, str] = {}
+        self.printed = ""
         self._module = types.ModuleType(f"page_{name}")
         vars(self._module)["here"] = self
         self._ends = ExitStack()
@@ -72,13 +74,21 @@ class Session:
         """Enter a context that ends with the page."""
         return self._ends.enter_context(context)
 
+    def at_end(self, *command: str) -> None:
+        """Run a command of `jskv` when the page is over, whatever happened."""
+        self._ends.callback(self._jskv, list(command))
+
+    def _jskv(self, command: list[str]) -> None:
+        with contextlib.chdir(self.directory), self._environment():
+            _jskv(command)
+
     def run(self, block: Block) -> None:
         """Run a block, and hold what it prints to what the page shows."""
         with contextlib.chdir(self.directory), self._environment():
             if block.needs:
                 self._python(block.needs, f"{block} (needs)")
         with contextlib.chdir(self.directory), self._environment():
-            output = self._run(block)
+            output = self.printed = self._run(block)
             if block.then:
                 output += self._python(block.then, f"{block} (then)")
         if block.output is not None:
