@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from tests.documents.test_references import DOCS, rows
+from tests.documents.test_references import rows
 
 from jskv_saver import JetStreamSaver
 from jskv_saver.errors import DivergentCheckpointError
@@ -125,21 +124,3 @@ def test_who_has_a_store() -> None:
     ]:
         assert row[column].startswith("yes")
         assert getattr(importlib.import_module(module), name)
-
-
-def test_the_bytes_are_those_of_the_benchmarks() -> None:
-    (row,) = (cells for name, cells in table().items() if name.startswith("bytes of"))
-    text = (DOCS / "benchmarks.md").read_text().partition("### chat")[2]
-    names = re.search(r"^\| line \| (.*)$", text, re.MULTILINE)
-    stored = re.search(r"^\| stored \(MB\) \| (.*)$", text, re.MULTILINE)
-    assert names is not None
-    assert stored is not None
-    sizes = dict(zip(names[1].split(" | "), stored[1].split(" | "), strict=False))
-    for column, name in [
-        ("jskv-saver", "jskv"),
-        ("`InMemorySaver`", "memory"),
-        ("SQLite", "sqlite"),
-        ("PostgreSQL", "postgres"),
-    ]:
-        shown = float(row[column].removesuffix(" MB"))
-        assert shown == pytest.approx(float(sizes[name]), rel=0.05), column
