@@ -14,12 +14,12 @@ from tests.explorer.stored import copy_store, record_versions
 from tests.explorer.table import Table
 
 from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
+from jskv_saver.checkpoint.epochs import decode_epoch
 from jskv_saver.checkpoint.layout import (
     PARTS,
     RECORDS,
     WRITES,
     Scope,
-    decode_epoch,
     decode_record,
     is_epoch,
 )

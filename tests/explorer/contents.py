@@ -8,13 +8,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from jskv_saver.checkpoint.layout import (
-    EPOCH,
-    RECORDS,
-    Epoch,
-    decode_epoch,
-    encode_epoch,
-)
+from jskv_saver.checkpoint.epochs import Epoch, decode_epoch, encode_epoch
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS
 from jskv_saver.document.model import Document, Path
 
 _NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)

@@ -11,9 +11,10 @@ import pytest
 from tests.explorer.bringing import BROUGHT
 
 from jskv_saver.checkpoint import choosing, pruner
+from jskv_saver.checkpoint.epochs import Epoch
 from jskv_saver.checkpoint.heads import Heads
 from jskv_saver.checkpoint.holding import Holding
-from jskv_saver.checkpoint.layout import RECORDS, WRITES, Epoch
+from jskv_saver.checkpoint.layout import RECORDS, WRITES
 from jskv_saver.checkpoint.openings import Openings
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.pruner import Pruner

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jskv_saver.checkpoint.archive import (
+from jskv_saver.checkpoint.archive import ArchiveReader, ArchiveWriter
+from jskv_saver.checkpoint.archived import (
     ArchivedCheckpoint,
     ArchivedThread,
     ArchivedWrites,
-    ArchiveReader,
-    ArchiveWriter,
     Item,
     Totals,
 )

@@ -23,9 +23,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from struct import Struct, error
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final
 from zlib import crc32
 
+from jskv_saver.checkpoint.archived import (
+    ArchivedCheckpoint,
+    ArchivedThread,
+    ArchivedWrites,
+    Item,
+    Totals,
+)
 from jskv_saver.checkpoint.increments import Fresh, Run, plan
 from jskv_saver.checkpoint.values import Typed, pack, unpack
 from jskv_saver.checkpoint.writes import PendingWrite
@@ -42,79 +49,6 @@ _BEFORE: Final = 1
 _PART: Final = b"before"
 _LEVEL: Final = 6
 _PIECE: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedThread:
-    """What follows is of this thread.
-
-    Attributes:
-        namespace: Its owner.
-        agent: Its agent.
-        thread: Its id.
-    """
-
-    namespace: str
-    agent: str
-    thread: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedCheckpoint:
-    """A checkpoint, not deserialised.
-
-    Attributes:
-        ns: Its checkpoint namespace.
-        id: Its id.
-        parent: Its parent's id, or None.
-        run: The run that wrote it, or None.
-        format: The checkpoint's own format.
-        deltas: Channels that only the history holds, with the steps since then.
-        versions: Its channel versions.
-        skeleton: The checkpoint without id, channel values and versions.
-        metadata: Its metadata.
-        values: Its channel values.
-        writes: Its pending writes, in LangGraph's order.
-    """
-
-    ns: str
-    id: str
-    parent: str | None
-    run: str | None
-    format: int
-    deltas: Mapping[str, int]
-    versions: Mapping[str, Any]
-    skeleton: Typed
-    metadata: Typed
-    values: Mapping[str, Typed]
-    writes: Sequence[PendingWrite] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedWrites:
-    """Pending writes that came before their checkpoint.
-
-    Attributes:
-        ns: The checkpoint namespace.
-        id: The checkpoint.
-        writes: The writes.
-    """
-
-    ns: str
-    id: str
-    writes: Sequence[PendingWrite]
-
-
-@dataclass(slots=True)
-class Totals:
-    """What an archive holds."""
-
-    threads: int = 0
-    checkpoints: int = 0
-    writes: int = 0
-
-
-Item: TypeAlias = ArchivedThread | ArchivedCheckpoint | ArchivedWrites
 
 
 @dataclass(slots=True)

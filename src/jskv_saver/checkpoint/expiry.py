@@ -25,17 +25,9 @@ from datetime import datetime
 from typing import Final
 
 from jskv_saver.checkpoint.admissions import ADMISSIONS
+from jskv_saver.checkpoint.epochs import Epoch, encode_claim
 from jskv_saver.checkpoint.holding import HOLDER, LEASES
-from jskv_saver.checkpoint.layout import (
-    EPOCH,
-    RECORDS,
-    THREADS,
-    WRITES,
-    Epoch,
-    Record,
-    Scope,
-    encode_claim,
-)
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS, THREADS, WRITES, Record, Scope
 from jskv_saver.checkpoint.pins import PINS
 from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.document.model import Document, path_of

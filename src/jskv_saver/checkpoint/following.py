@@ -15,14 +15,8 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 
 from jskv_saver.checkpoint.capabilities import telling
 from jskv_saver.checkpoint.contents import Contents
-from jskv_saver.checkpoint.layout import (
-    RECORDS,
-    WRITES,
-    Scope,
-    decode_epoch,
-    decode_record,
-    is_epoch,
-)
+from jskv_saver.checkpoint.epochs import decode_epoch
+from jskv_saver.checkpoint.layout import RECORDS, WRITES, Scope, decode_record, is_epoch
 from jskv_saver.checkpoint.partition import Partition, scope_of
 from jskv_saver.checkpoint.told import removed_in
 from jskv_saver.checkpoint.values import Typed

@@ -28,13 +28,8 @@ from functools import partial
 from typing import Final
 
 from jskv_saver.checkpoint.capabilities import expiring
-from jskv_saver.checkpoint.layout import (
-    EPOCH,
-    RECORDS,
-    Scope,
-    decode_epoch,
-    encode_epoch,
-)
+from jskv_saver.checkpoint.epochs import decode_epoch, encode_epoch
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS, Scope
 from jskv_saver.checkpoint.partition import Partition, scope_of
 from jskv_saver.checkpoint.patience import persist
 from jskv_saver.document.model import Document, Path, path_of

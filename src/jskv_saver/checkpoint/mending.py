@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jskv_saver.checkpoint.epochs import Epoch
 from jskv_saver.checkpoint.expiry import Expirer
 from jskv_saver.checkpoint.layout import (
     PARTS,
@@ -11,7 +12,6 @@ from jskv_saver.checkpoint.layout import (
     RUNS,
     THREADS,
     WRITES,
-    Epoch,
     Record,
     Scope,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jskv_saver.checkpoint.layout import EPOCH, RECORDS, Scope, encode_epoch
+from jskv_saver.checkpoint.epochs import encode_epoch
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS, Scope
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.document.model import Write
 from jskv_saver.document.port import ForeseesVersions

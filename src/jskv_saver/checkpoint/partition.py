@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jskv_saver.checkpoint.encryption import Encryption
+from jskv_saver.checkpoint.epochs import Epoch, decode_epoch
 from jskv_saver.checkpoint.heads import Head, Heads
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
     RECORDS,
-    Epoch,
     Record,
     Scope,
-    decode_epoch,
     decode_record,
     digest_of,
     is_epoch,

@@ -30,16 +30,15 @@ from jskv_saver.checkpoint.choosing import (
     of_runs,
 )
 from jskv_saver.checkpoint.claims import Claim
+from jskv_saver.checkpoint.epochs import Epoch, encode_epoch
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
     RECORDS,
     RUNS,
     WRITES,
-    Epoch,
     Record,
     Scope,
-    encode_epoch,
 )
 from jskv_saver.checkpoint.litter import Litter
 from jskv_saver.checkpoint.partition import Partition, scope_of

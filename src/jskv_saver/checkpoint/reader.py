@@ -15,6 +15,7 @@ from jskv_saver.checkpoint.contents import (
     pause,
 )
 from jskv_saver.checkpoint.drafts import Base
+from jskv_saver.checkpoint.epochs import decode_epoch
 from jskv_saver.checkpoint.heads import Head
 from jskv_saver.checkpoint.layout import (
     EPOCH,
@@ -22,7 +23,6 @@ from jskv_saver.checkpoint.layout import (
     WRITES,
     Record,
     Scope,
-    decode_epoch,
     decode_record,
     had_sends,
     is_epoch,

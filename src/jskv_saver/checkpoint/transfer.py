@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Final
 
-from jskv_saver.checkpoint.archive import (
+from jskv_saver.checkpoint.archive import ArchiveReader, ArchiveWriter
+from jskv_saver.checkpoint.archived import (
     ArchivedCheckpoint,
     ArchivedThread,
     ArchivedWrites,
-    ArchiveReader,
-    ArchiveWriter,
     Totals,
 )
 from jskv_saver.checkpoint.contents import Loaded

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from jskv_saver.checkpoint.epochs import Epoch, decode_epoch
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
@@ -17,10 +18,8 @@ from jskv_saver.checkpoint.layout import (
     RUNS,
     THREADS,
     WRITES,
-    Epoch,
     Record,
     Scope,
-    decode_epoch,
     decode_record,
     key_of,
 )

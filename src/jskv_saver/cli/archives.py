@@ -16,7 +16,7 @@ import typer
 
 from jskv_saver import DocumentStore, JetStreamDocumentStore
 from jskv_saver.checkpoint.abilities import sealed_store
-from jskv_saver.checkpoint.archive import Totals
+from jskv_saver.checkpoint.archived import Totals
 from jskv_saver.checkpoint.encryption import encryption_of_environment
 from jskv_saver.checkpoint.inspect import find_thread, list_threads
 from jskv_saver.checkpoint.transfer import (

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from jskv_saver.adapters.memory import MemoryDocumentStore
-from jskv_saver.checkpoint.archive import ArchivedThread, ArchiveReader
+from jskv_saver.checkpoint.archive import ArchiveReader
+from jskv_saver.checkpoint.archived import ArchivedThread
 from jskv_saver.checkpoint.inspect import ThreadRef, list_threads
 from jskv_saver.checkpoint.saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.transfer import export_threads, import_threads

@@ -112,15 +112,10 @@ class JetStreamDocumentStore(StoreUpkeep):
         self._reading = Reading(bucket, entries, repairs)
         self._reserved = ReservedWrites(bucket, entries, patience)
         fences = Fences(bucket, entries, intents, patience)
-        self._deletes = DeclaredDeletes(
-            bucket, entries, self._reading, fences, patience
-        )
-        self._puts = DeclaredPuts(
-            bucket, entries, self._reading, fences, intents, patience
-        )
-        self._declarations = Declarations(
-            bucket, entries, self._reading, intents, patience
-        )
+        shared = (bucket, entries, self._reading)
+        self._deletes = DeclaredDeletes(*shared, fences, patience)
+        self._puts = DeclaredPuts(*shared, fences, intents, patience)
+        self._declarations = Declarations(*shared, intents, patience)
         self._checking = Checking(bucket, entries, repairs, self._declarations)
 
     def __copy__(self) -> JetStreamDocumentStore:
