@@ -5,8 +5,9 @@ r"""A FastAPI application: one saver for its whole life, and a clean end.
 
 The saver is opened when the application starts and closed when it ends, on the event
 loop of the server, which is its fast path. Requests share it; a thread of a user is
-found again by any worker and after every restart. Without `NATS_URL` the application
-starts a server of its own, with its store in `./data`.
+found again by any worker and after every restart. Two messages to one chat, also at two
+workers, take turns. Without `NATS_URL` the application starts a server of its own, with
+its store in `./data`: then with one worker.
 
     curl -X POST localhost:8000/chats/7 -H 'content-type: application/json' \
         -d '{"text": "I am Ada."}'
@@ -51,10 +52,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if url is None:
             url = (await stack.enter_async_context(LocalServer("./data"))).url
         app.state.saver = await stack.enter_async_context(
-            # A second request to a busy thread is refused, not forked.
-            JetStreamSaver.from_conn_string(
-                url, namespace="examples", agent_id="web", on_conflict="raise"
-            )
+            JetStreamSaver.from_conn_string(url, namespace="examples", agent_id="web")
         )
         app.state.graph = builder.compile(checkpointer=app.state.saver)
         yield
@@ -69,21 +67,26 @@ class Said(BaseModel):
     text: str
 
 
+def thread_id(name: str) -> str:
+    return f"chat:{name}"
+
+
 def thread(name: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": f"chat:{name}"}}
+    return {"configurable": {"thread_id": thread_id(name)}}
 
 
 @app.exception_handler(JskvError)
 async def failed(request: Request, error: JskvError) -> JSONResponse:
-    """What can be tried again is 503; another run on the same thread is 409."""
-    status = 503 if error.retryable else 409 if error.code in (409, 419) else 500
+    """503 is what can be tried again: no server, a chat that was busy for too long."""
+    status = 503 if error.retryable else 500
     return JSONResponse({"error": type(error).__name__}, status_code=status)
 
 
 @app.post("/chats/{name}")
 async def say(name: str, said: Said) -> dict[str, str]:
     message = {"role": "user", "content": said.text}
-    state = await app.state.graph.ainvoke({"messages": [message]}, thread(name))
+    async with app.state.saver.lease(thread_id(name), wait=30):
+        state = await app.state.graph.ainvoke({"messages": [message]}, thread(name))
     return {"answer": state["messages"][-1].content}
 
 
@@ -98,4 +101,4 @@ async def read(name: str) -> list[dict[str, Any]]:
 
 @app.delete("/chats/{name}", status_code=204)
 async def delete(name: str) -> None:
-    await app.state.saver.adelete_thread(f"chat:{name}")
+    await app.state.saver.adelete_thread(thread_id(name))

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -69,6 +71,17 @@ def test_the_application_goes_on_after_a_restart(nats_url: str, tmp_path: Path) 
             "You have said 1.",
             "Hello again.",
             "You have said 2.",
+        ]
+        say = partial(
+            client.post, "/chats/8", json={"text": "Me too."}, timeout=PATIENCE
+        )
+        with ThreadPoolExecutor(4) as threads:
+            answers = [
+                each.result() for each in [threads.submit(say) for _ in range(4)]
+            ]
+        # Each turn saw those before it: none was lost, none forked.
+        assert sorted(answer.json()["answer"] for answer in answers) == [
+            f"You have said {count}." for count in range(1, 5)
         ]
         assert client.delete("/chats/7").status_code == 204
         assert client.get("/chats/7").status_code == 404
