@@ -61,14 +61,17 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for value in vars(self._module).values():
-            if isinstance(value, DocumentCheckpointSaver):
-                value.close()
-        self._ends.close()
-        self._loop.close()
-        del sys.modules[self._module.__name__]
-        vars(self._module).clear()
-        gc.collect()
+        try:
+            for value in vars(self._module).values():
+                if isinstance(value, DocumentCheckpointSaver):
+                    value.close()
+        finally:
+            self._ends.close()
+            self._loop.close()
+            del sys.modules[self._module.__name__]
+            vars(self._module).clear()
+            # What a page forgot to close is told of here, and not by another test.
+            gc.collect()
 
     def enter(self, context: AbstractContextManager[T]) -> T:
         """Enter a context that ends with the page."""
@@ -115,7 +118,9 @@ class Session:
     def _python(self, code: str, name: str) -> str:
         address = urlsplit(self.url)
         code = code.replace(f"@{_SHOWN_ADDRESS}", f"@{address.hostname}:{address.port}")
-        compiled = compile(code, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        # As readers run it: without the `annotations` of this file.
+        awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        compiled = compile(code, name, "exec", awaiting, dont_inherit=True)
         with contextlib.redirect_stdout(io.StringIO()) as output:
             if compiled.co_flags & inspect.CO_COROUTINE:
                 function = types.FunctionType(compiled, vars(self._module))
