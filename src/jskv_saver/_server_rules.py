@@ -23,7 +23,9 @@ def check_login(token: str | None, user: str | None, password: str | None) -> No
     if (user is None) != (password is None) or (user and token):
         raise InvalidRequestError("give user and password, or a token, or nothing")
     for value in (token, user, password):
-        if value is not None and not _LOGIN.fullmatch(value):
+        if value is not None and not (
+            isinstance(value, str) and _LOGIN.fullmatch(value)
+        ):
             raise InvalidRequestError(
                 "token, user and password are made of letters, digits and ._~-"
             )
@@ -70,6 +72,10 @@ def check_storage(sync_interval: str, store_limit: int | None) -> None:
 
 def store_path(given: str | os.PathLike[str]) -> Path:
     """The absolute path of a store; `~` is the home directory."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(
+        os.fspath(given), str
+    ):
+        raise InvalidRequestError(f"store_dir must be a path, not {given!r:.80}")
     if not os.fspath(given):
         raise InvalidRequestError("store_dir is empty; None means a temporary one")
     try:

@@ -134,6 +134,9 @@ def test_the_home_directory_is_found(
         ({"store_limit": 0}, "store_limit has to be a number of bytes"),
         ({"store_dir": ""}, "store_dir is empty"),
         ({"store_dir": "~no-such-user/x"}, "~no-such-user/x"),
+        ({"store_dir": 5}, "store_dir must be a path, not 5"),
+        ({"store_dir": b"x"}, "store_dir must be a path, not b'x'"),
+        ({"token": 5}, "token, user and password are made of letters"),
     ],
 )
 def test_a_mistake_is_named_before_the_start(wrong: dict[str, Any], rule: str) -> None:

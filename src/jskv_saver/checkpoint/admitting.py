@@ -9,6 +9,7 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 
 from jskv_saver.checkpoint.admissions import Admission, Stored
+from jskv_saver.checkpoint.arguments import parse_flag
 from jskv_saver.checkpoint.config import parse_id, parse_ref, parse_thread_id
 from jskv_saver.checkpoint.core import SaverCore
 from jskv_saver.checkpoint.values import Typed
@@ -95,7 +96,7 @@ class AdmittingMethods(SaverCore):
 
     async def _list_admitted(self, thread_id: str | None, begun: bool) -> list[Stored]:
         thread = None if thread_id is None else parse_thread_id(thread_id)
-        return await self._admissions.admitted(thread, begun=begun)
+        return await self._admissions.admitted(thread, begun=parse_flag("begun", begun))
 
     def _admitted(self, found: Sequence[Stored]) -> Sequence[Admission]:
         return [each.given(self.serde) for each in found]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from jskv_saver.errors import InvalidRequestError
 
 Age: TypeAlias = float | timedelta
 """How long ago: in seconds, or a `timedelta`."""
+_MOST_SECONDS: Final = timedelta.max.total_seconds() / 2
 
 
 def parse_age(name: str, age: Age) -> timedelta:
@@ -23,8 +23,8 @@ def parse_age(name: str, age: Age) -> timedelta:
     elif (
         isinstance(age, int | float)
         and not isinstance(age, bool)
-        and math.isfinite(age)
-        and abs(age) <= timedelta.max.total_seconds() / 2
+        # As numbers, without a conversion: an int may be too large for a float.
+        and -_MOST_SECONDS <= age <= _MOST_SECONDS
     ):
         parsed = timedelta(seconds=age)
     else:

@@ -27,6 +27,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from jskv_saver._portal import Portal, running_loop
 from jskv_saver.checkpoint.abilities import sealed_store
 from jskv_saver.checkpoint.admissions import Admissions
+from jskv_saver.checkpoint.arguments import (
+    check_serde,
+    parse_channels,
+    parse_mapping,
+)
 from jskv_saver.checkpoint.capabilities import expiring
 from jskv_saver.checkpoint.config import (
     parse_before,
@@ -94,9 +99,10 @@ class SaverCore(BaseCheckpointSaver[Any]):
             close_store: Close the store when the saver is closed.
 
         Raises:
-            InvalidRequestError: `namespace`, `agent_id`, `on_conflict`,
+            InvalidRequestError: `namespace`, `agent_id`, `serde`, `on_conflict`,
                 `graph_version` or `encryption` is not one.
         """
+        check_serde(serde)
         super().__init__(serde=serde)
         for name, value in (("namespace", namespace), ("agent_id", agent_id)):
             if not isinstance(value, str) or not value:
@@ -324,7 +330,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
                 f"limit must be a whole number from 0, or None for all: {limit!r}"
             )
         ref = parse_ref(config) if config else None
-        serde, wanted = self.serde, dict(filter or {})
+        serde, wanted = self.serde, dict(parse_mapping("filter", filter or {}))
 
         def accept(metadata: Typed) -> bool:
             return matches(serde.loads_typed(metadata), wanted)
@@ -353,7 +359,7 @@ class SaverCore(BaseCheckpointSaver[Any]):
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> dict[str, ChannelHistory]:
-        if not channels:
+        if not (channels := parse_channels(channels or ())):
             return {}
         ref = parse_ref(config)
         scope = Scope(self.agent_id, ref.thread, ref.namespace)

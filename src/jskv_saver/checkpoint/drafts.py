@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from jskv_saver.checkpoint.arguments import check_channels, parse_mapping
 from jskv_saver.checkpoint.config import CheckpointRef, parse_id, parse_text
 from jskv_saver.checkpoint.increments import Fresh, Run, plan
 from jskv_saver.checkpoint.layout import (
@@ -136,8 +137,11 @@ def draft_of(
         new_versions: As given to `put`.
 
     Raises:
-        InvalidRequestError: The checkpoint has no id.
+        InvalidRequestError: The checkpoint has no id, or is none.
     """
+    parse_mapping("checkpoint", checkpoint)
+    parse_mapping("metadata", metadata)
+    parse_mapping("new_versions", new_versions)
     id = checkpoint.get("id")
     if not isinstance(id, str) or not id:
         raise InvalidRequestError(
@@ -149,12 +153,12 @@ def draft_of(
     versions = _versions(checkpoint.get("channel_versions") or {})
     merged = get_checkpoint_metadata(config, metadata)
     run, source = merged.get("run_id"), merged.get("source")
-    values = checkpoint.get("channel_values") or {}
+    values = parse_mapping("channel_values", checkpoint.get("channel_values") or {})
     counters = merged.get("counters_since_delta_snapshot")
     if not isinstance(counters, Mapping):
         counters = {}
     at_hand = base(scope, ref.id) if ref.id else None
-    _check_channels(values)
+    check_channels(values)
     known = at_hand.values if at_hand else {}
     known_versions = at_hand.record.versions if at_hand else {}
     dumps = serde.dumps_typed
@@ -192,17 +196,9 @@ def draft_of(
     )
 
 
-def _check_channels(names: Iterable[object]) -> None:
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidRequestError(
-                f"the name of a channel must be a str, not {type(name).__name__}: "
-                f"{name!r:.80}"
-            )
-
-
 def _versions(versions: ChannelVersions) -> ChannelVersions:
-    _check_channels(versions)
+    parse_mapping("channel_versions", versions)
+    check_channels(versions)
     for channel, version in versions.items():
         if type(version) not in (int, float, str):
             raise InvalidRequestError(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
+from jskv_saver.checkpoint.arguments import parse_flag
 from jskv_saver.checkpoint.envelope import (
     FORMAT,
     HEADER,
@@ -61,7 +62,8 @@ class Encryption:
             encryption. Whoever can write to the bucket can then forge a checkpoint.
 
     Raises:
-        InvalidRequestError: A key is none, or `cryptography` is not installed.
+        InvalidRequestError: A key or `accept_plaintext` is none, or `cryptography` is
+            not installed.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Encryption:
         *,
         accept_plaintext: bool = False,
     ) -> None:
+        self.accept_plaintext = parse_flag("accept_plaintext", accept_plaintext)
         given = [keys] if isinstance(keys, bytes | str) else keys
         if not isinstance(given, Sequence) or not given:
             raise InvalidRequestError(f"keys must be one key or a list of keys: {_HOW}")
@@ -77,7 +80,6 @@ class Encryption:
         self._crypto = _library()
         self._masters = {self._id(master): master for master in masters}
         self._current = self._id(masters[0])
-        self.accept_plaintext = accept_plaintext
         self._header = bytes((FORMAT,)) + self._current
         # Savers of several threads may share this.
         self._cipher = lru_cache(_THREADS)(self._make_cipher)
@@ -97,6 +99,11 @@ class Encryption:
         Raises:
             InvalidRequestError: It is not set, or holds something else.
         """
+        if not isinstance(variable, str):
+            raise InvalidRequestError(
+                "variable must be the name of an environment variable, not "
+                f"{variable!r:.80}"
+            )
         words = os.environ.get(variable, "").replace(",", " ").split()
         if not words:
             raise InvalidRequestError(

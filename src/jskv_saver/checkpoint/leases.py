@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import random
+import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
@@ -335,9 +336,11 @@ def lease_of(
             f"ttl must be a number of seconds from {LEAST_TTL:g} to {MOST_TTL:g}: "
             f"{ttl!r:.40}"
         )
-    if type(wait) not in (int, float) or math.isnan(wait) or wait < 0:
+    if type(wait) not in (int, float) or not wait >= 0:
         raise InvalidRequestError(
             "wait must be a number of seconds from 0 (do not wait) to math.inf: "
             f"{wait!r:.40}"
         )
-    return Lease(portal, leases, thread_id, ttl, wait)
+    # An int may be too large for a float.
+    longest = math.inf if wait > sys.float_info.max else float(wait)
+    return Lease(portal, leases, thread_id, ttl, longest)

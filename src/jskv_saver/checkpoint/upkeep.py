@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jskv_saver.checkpoint.ages import Age, parse_count, parse_moment
+from jskv_saver.checkpoint.arguments import parse_call, parse_flag
 from jskv_saver.checkpoint.choosing import Choose, all_but_latest, all_but_newest
 from jskv_saver.checkpoint.config import parse_ids, parse_text, parse_thread_id
 from jskv_saver.checkpoint.core import SaverCore
@@ -251,7 +252,10 @@ class Upkeep(SaverCore):
                 f"not {retention!r:.80}"
             )
         return await self._keeper.enforce(
-            retention, datetime.now(UTC), look=dry_run, on_progress=on_progress
+            retention,
+            datetime.now(UTC),
+            look=parse_flag("dry_run", dry_run),
+            on_progress=parse_call("on_progress", on_progress),
         )
 
     async def _prune(
@@ -268,6 +272,7 @@ class Upkeep(SaverCore):
             raise InvalidRequestError(
                 f"strategy must be one of {_STRATEGIES}, not {strategy!r}"
             )
+        parse_flag("dry_run", dry_run)
         choose = _chooser(keep_last, older_than)
         ns = None if ns is None else parse_text("checkpoint_ns", ns)
         if strategy != "keep_latest":
@@ -288,6 +293,7 @@ class Upkeep(SaverCore):
     async def _repair(
         self, thread_ids: Sequence[str] | None, on_progress: Progress | None
     ) -> None:
+        parse_call("on_progress", on_progress)
         verifier, mender = Verifier(self._partition, 0), Mender(self._partition)
         if thread_ids is None:
             threads = await verifier.threads()
@@ -310,6 +316,7 @@ class Upkeep(SaverCore):
         settle: float,
         on_progress: Progress | None,
     ) -> VerifyReport:
+        parse_call("on_progress", on_progress)
         verifier = Verifier(self._partition, check_settle(settle))
         if thread_ids is None:
             threads = await verifier.threads()

@@ -8,7 +8,7 @@ where it is not used.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
@@ -47,9 +47,15 @@ class GraphVersion:
             raise InvalidRequestError(
                 f"a graph's version must be a non-empty str, not {self.version!r}"
             )
-        if isinstance(self.accepts, str):
+        # A generator would be asked once, and accept nothing afterwards.
+        if (
+            isinstance(self.accepts, str | Mapping)
+            or not isinstance(self.accepts, Collection)
+            or not all(isinstance(each, str) for each in self.accepts)
+        ):
             raise InvalidRequestError(
-                f"accepts must be a collection of versions, e.g. ({self.accepts!r},)"
+                "accepts must be a collection of versions, e.g. ('1',), not "
+                f"{self.accepts!r:.80}"
             )
         if self.on_mismatch not in ("raise", "warn"):
             raise InvalidRequestError(
@@ -67,7 +73,7 @@ class GraphVersion:
             GraphVersionError: It is, and the policy is "raise".
         """
         stored = metadata.get(GRAPH_VERSION) if isinstance(metadata, dict) else None
-        if stored is None or stored == self.version or stored in self.accepts:
+        if stored is None or any(stored == v for v in (self.version, *self.accepts)):
             return
         message = (
             f"checkpoint {id!r} of thread {thread!r} was written by version "

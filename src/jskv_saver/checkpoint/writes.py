@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from jskv_saver.checkpoint.arguments import parse_path, parse_writes
 from jskv_saver.checkpoint.layout import (
     WRITES,
     Scope,
@@ -65,8 +66,9 @@ def serialise_writes(
     writes: Sequence[tuple[str, Any]], task: str, path: str, serde: SerializerProtocol
 ) -> list[PendingWrite]:
     """The writes of one call; if one cannot be serialised, none are stored."""
+    parse_path(path)
     by_index: dict[int, PendingWrite] = {}
-    for at, (channel, value) in enumerate(writes):
+    for at, (channel, value) in enumerate(parse_writes(writes)):
         index = WRITES_IDX_MAP.get(channel, at)
         write = PendingWrite(
             path, task, index, channel, Typed(*serde.dumps_typed(value))

@@ -69,7 +69,7 @@ class Bucket:
         Raises:
             InvalidRequestError: A name or an option breaks a rule.
         """
-        if _NAME(bucket) is None:
+        if not isinstance(bucket, str) or _NAME(bucket) is None:
             raise InvalidRequestError(f"{bucket!r} is no legal name of a bucket")
         self._name: Final = bucket
         self._options: Final = options or BucketOptions()
