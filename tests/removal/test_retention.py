@@ -15,6 +15,7 @@ from jskv_saver import DocumentCheckpointSaver, PruneReport, Retention
 from jskv_saver.checkpoint.expiry import Expirer
 from jskv_saver.checkpoint.holding import HOLDER, LEASES
 from jskv_saver.errors import (
+    CorruptDocumentError,
     DocumentNotFoundError,
     InvalidRequestError,
     LeaseLostError,
@@ -165,6 +166,50 @@ async def test_what_is_not_there_is_not_pinned(saver: DocumentCheckpointSaver) -
     for name in ("", 7, "a\0"):
         with pytest.raises(InvalidRequestError, match="name"):
             await saver.apin("nope", name)  # type: ignore[arg-type]
+
+
+async def damage(saver: DocumentCheckpointSaver, thread: str) -> None:
+    """The latest checkpoint of a thread is no longer what was written."""
+    path = ("default", thread, "", "2")
+    document = await saver.store.get("default", "cp", path)
+    await saver.store.put("default", "cp", path, {**document.data, "l": b"\xff"})
+
+
+async def test_a_thread_that_cannot_be_read_is_left_without_a_pin(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
+) -> None:
+    await fill(saver)
+    await saver.apin("t", "audit")
+    await damage(saver, "t")
+    for name in ("audit", "legal"):
+        with pytest.raises(CorruptDocumentError):
+            await other.apin("t", name)
+    assert await saver.apinned() == {"t": ("audit",)}
+
+
+@pytest.mark.parametrize(
+    "retention", [Retention(idle=ANY_AGE), Retention(keep_last=1)], ids=repr
+)
+async def test_a_damaged_thread_does_not_keep_the_others(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    retention: Retention,
+) -> None:
+    for thread in ("a", "b", "c"):
+        await fill(saver, thread)
+    await damage(saver, "b")
+    before = await keys(saver, "b")
+    seen: list[tuple[int, int]] = []
+    with pytest.raises(CorruptDocumentError) as caught:
+        await other.aenforce_retention(
+            retention, on_progress=lambda done, all: seen.append((done, all))
+        )
+    assert caught.value.key == "cp/default/b//2"
+    assert await keys(saver, "b") == before
+    left = [] if retention.idle else ["2"]
+    for thread in ("a", "c"):
+        assert await ids(saver, at(thread=thread)) == left
+    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 async def _put(saver: DocumentCheckpointSaver) -> None:

@@ -27,12 +27,15 @@ class Pins:
     async def pin(self, thread: str, name: str) -> None:
         """Pin a thread that is there. Idempotent."""
         path = (self._partition.agent, thread, name)
-        put = await self._store.put(self._namespace, PINS, path, {})
-        # Whoever removes the thread looks at the pins after he has said so, and this
-        # looks at the thread after it was pinned: one of them sees the other.
+        # First: a thread that cannot be read must not be left with a pin that nobody
+        # was told of.
         if await self._is_there(thread):
-            return
-        await self._store.delete(self._namespace, PINS, path, below=put.version + 1)
+            put = await self._store.put(self._namespace, PINS, path, {})
+            # Whoever removes the thread looks at the pins after he has said so, and
+            # this looks at the thread after it was pinned: one of them sees the other.
+            if await self._is_there(thread):
+                return
+            await self._store.delete(self._namespace, PINS, path, below=put.version + 1)
         raise DocumentNotFoundError(
             f"there is no thread {thread!r} to pin", collection=RECORDS, id=thread
         )

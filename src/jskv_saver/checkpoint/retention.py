@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from jskv_saver.checkpoint.ages import Age, moment_before, parse_age, parse_count
 from jskv_saver.checkpoint.choosing import all_but_latest, all_but_newest
@@ -16,10 +16,17 @@ from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.pins import Pins
 from jskv_saver.checkpoint.reports import PruneReport
 from jskv_saver.document.model import path_of
-from jskv_saver.errors import InvalidRequestError
+from jskv_saver.errors import (
+    CorruptDocumentError,
+    InvalidRequestError,
+    JskvError,
+    UnsupportedFormatError,
+)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many threads are done, and of how many."""
+_DAMAGE: Final = (CorruptDocumentError, UnsupportedFormatError)
+"""Of one thread: no reason to keep the others for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,12 @@ class Keeper:
         look: bool = False,
         on_progress: Progress | None = None,
     ) -> PruneReport:
-        """Remove what a retention does not keep, or only look what that is."""
+        """Remove what a retention does not keep, or only look what that is.
+
+        Raises:
+            CorruptDocumentError: A thread is damaged; the others were looked at.
+            UnsupportedFormatError: One was written by a newer release; likewise.
+        """
         limits = _Limits(
             *(
                 None if age is None else moment_before(parse_age("age", age), now)
@@ -113,15 +125,25 @@ class Keeper:
         pinned = (await self.pins.of()).keys() & threads.keys()
         report = PruneReport(look, pinned=tuple(sorted(pinned)))
         names = sorted(threads.keys() - pinned)
+        damaged: list[JskvError] = []
         for at in range(0, len(names), PAGE):
             page = {name: threads[name] for name in names[at : at + PAGE]}
-            old = await self._perhaps_old(page, limits)
+            try:
+                old = await self._perhaps_old(page, limits)
+            except _DAMAGE:
+                # The closer look at each says which one it is.
+                old = set(page)
             for done, thread in enumerate(page, at + 1):
-                report = await self._keep(
-                    report, thread, page[thread], retention, limits, thread in old
-                )
+                try:
+                    report = await self._keep(
+                        report, thread, page[thread], retention, limits, thread in old
+                    )
+                except _DAMAGE as exc:
+                    damaged.append(exc)
                 if on_progress is not None:
                     on_progress(done, len(names))
+        if damaged:
+            raise damaged[0]
         return report
 
     async def _keep(

@@ -175,7 +175,7 @@ class Upkeep(SaverCore):
         Nothing is removed but where this is called. Pinned threads are left alone. A
         thread goes as a whole, and not if anybody uses it meanwhile: then it is not in
         the report, and the next call looks at it again. One on which somebody has a
-        lease does not go.
+        lease does not go. One that is damaged does not keep the others from going.
 
         Args:
             retention: What to keep.
@@ -185,6 +185,7 @@ class Upkeep(SaverCore):
 
         Raises:
             InvalidRequestError: `retention` is none.
+            CorruptDocumentError: A thread is damaged; the others are done.
         """
         return await self._portal.arun(self._enforce, retention, dry_run, on_progress)
 
