@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 from langgraph.types import Interrupt
 from tests.checkpoint.saving import OpenSaver, at, numbered, put, put_chain
 from tests.patience import PATIENCE, until
@@ -78,6 +78,25 @@ async def test_all_that_happens_is_told_in_order(
     state = await saver.aget_tuple(inner.config)
     assert state is not None
     assert state.checkpoint["channel_values"] == {"x": 9}
+
+
+async def test_a_question_that_was_answered_is_not_asked_again(
+    saver: DocumentCheckpointSaver,
+) -> None:
+    first, second = (Interrupt(text, id="i") for text in ("sure?", "really?"))
+    await put(saver, "1", {"x": 1})
+    async with saver.watch() as watch:
+        events = aiter(watch)
+        await saver.aput_writes(at("1"), [(INTERRUPT, [first])], "task")
+        found = await take(events, 1)
+        writes = [(RESUME, ["yes"]), (INTERRUPT, [second])]
+        await saver.aput_writes(at("1"), writes, "task")
+        found += await take(events, 1)
+        await saver.aput_writes(at("1"), [(RESUME, ["yes", "y"]), ("x", 2)], "task")
+        found += await take(events, 1)
+
+    assert [e.kind for e in found] == ["interrupt", "interrupt", "writes"]
+    assert [e.interrupts for e in found] == [(first,), (second,), ()]
 
 
 async def test_one_thread_of_one_namespace_and_agent(open_saver: OpenSaver) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from jskv_saver.checkpoint.capabilities import telling
 from jskv_saver.checkpoint.contents import Contents
@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 EventKind: TypeAlias = Literal["checkpoint", "writes", "interrupt", "pruned", "deleted"]
 _TASK_SEGMENTS = 5
+_CONTROL = frozenset((ERROR, INTERRUPT, RESUME))
+"""Channels of a task that has no result yet."""
 _PAUSE = 0.2
 """Seconds between two attempts to read what a change refers to."""
 
@@ -225,7 +227,9 @@ class Follower:
         path = path_of(document.id)
         writes = [write for write, _ in sizes_of(document)]
         interrupts: tuple[Typed, ...] = ()
-        interrupted = any(write.channel == INTERRUPT for write in writes)
+        channels = tuple(dict.fromkeys(write.channel for write in writes))
+        # A task that was answered keeps its question, beside what it then wrote.
+        interrupted = INTERRUPT in channels and _CONTROL.issuperset(channels)
         if interrupted:
             # They are in parts, where they are large.
             found = await self._contents(change, scope).read_writes([path])
@@ -242,7 +246,7 @@ class Follower:
                 scope.thread,
                 ns=scope.ns,
                 ids=(path[3],),
-                channels=tuple(dict.fromkeys(write.channel for write in writes)),
+                channels=channels,
                 task=path[4],
                 interrupts=interrupts,
             )
