@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from typing import Final, TextIO
 
 from jskv_saver.errors import JskvError
+
+_UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What is wrong with the place that output goes to, and not with this program."""
 
 
 def main() -> None:
@@ -18,10 +23,21 @@ def main() -> None:
             sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads this has seen enough, as `head` has.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(nowhere, stream.fileno())
+        _silence(sys.stdout, sys.stderr)
         sys.exit(1)
+    except OSError as exc:
+        if exc.errno not in _UNWRITABLE:
+            raise
+        print(f"jskv: the output cannot be written: {exc.strerror}", file=sys.stderr)
+        # What is still held for it would be written at the end.
+        _silence(sys.stdout)
+        sys.exit(1)
+
+
+def _silence(*streams: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
 
 
 def _run() -> None:

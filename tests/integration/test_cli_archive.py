@@ -191,6 +191,8 @@ def test_what_is_no_archive_changes_nothing(
     result = run("import", str(file), bucket=f"{bucket}-2")
     assert result.code == 1
     assert "it ends too early" in result.err
+    assert "jskv verify" not in result.err
+    assert "Then export once more" in result.err
     assert run("threads", bucket=f"{bucket}-2").code == 1
     missing = run("import", str(tmp_path / "none"))
     assert (missing.code, "No such file" in missing.err) == (1, True)

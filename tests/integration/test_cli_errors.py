@@ -109,6 +109,31 @@ def test_a_reader_that_is_gone_gets_no_traceback(
     assert b"BrokenPipe" not in (done.stderr or b"")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "command",
+    [["version"], ["threads"], ["threads", "--json"], ["export", "-"]],
+)
+def test_a_full_disk_is_one_line(
+    nats_url: str, bucket: str, fill: Fill, command: list[str]
+) -> None:
+    fill("t")
+    chosen = [] if command == ["version"] else ["--bucket", bucket]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "jskv_saver", *command, *chosen],
+            env={**os.environ, "NATS_URL": nats_url},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "jskv: the output cannot be written: No space left on device\n"
+    )
+
+
 def test_wrong_usage_exits_with_2(run: Run) -> None:
     assert run("no-such-command").code == 2
     assert run("threads", "--limit", "-1").code == 2

@@ -39,6 +39,8 @@ from jskv_saver.checkpoint.writes import PendingWrite
 from jskv_saver.errors import CorruptDocumentError, UnsupportedFormatError
 
 FORMAT: Final = 1
+ARCHIVE: Final = "archive"
+"""What errors name as the key, where it is an archive that is damaged."""
 _MAGIC: Final = b"JSKV ARCHIVE "
 _FIRST_LINE: Final = _MAGIC + b"%d\n" % FORMAT
 _HEAD: Final = Struct(">QI")
@@ -331,7 +333,7 @@ def _text(value: object) -> str:
 def _corrupt(what: str) -> CorruptDocumentError:
     return CorruptDocumentError(
         f"the archive cannot be used: {what}",
-        key="archive",
+        key=ARCHIVE,
     )
 
 
@@ -339,6 +341,6 @@ def _newer(version: int) -> UnsupportedFormatError:
     return UnsupportedFormatError(
         f"the archive is of format {version}: a newer release of jskv-saver wrote it, "
         "upgrade to read it",
-        key="archive",
+        key=ARCHIVE,
         version=version,
     )

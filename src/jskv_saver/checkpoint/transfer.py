@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Final
 
-from jskv_saver.checkpoint.archive import ArchiveReader, ArchiveWriter
+from jskv_saver.checkpoint.archive import ARCHIVE, ArchiveReader, ArchiveWriter
 from jskv_saver.checkpoint.archived import (
     ArchivedCheckpoint,
     ArchivedThread,
@@ -159,7 +159,7 @@ async def import_threads(
             into.thread = item.thread
         elif into is None:
             raise CorruptDocumentError(
-                "the archive does not say whose checkpoints it holds", key="archive"
+                "the archive does not say whose checkpoints it holds", key=ARCHIVE
             )
         else:
             await (into.check(item) if check else into.put(item))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from jskv_saver.checkpoint.archive import ARCHIVE
 from jskv_saver.errors import (
     BucketNotFoundError,
     CorruptDocumentError,
@@ -43,6 +44,8 @@ _HINTS: Final[tuple[tuple[type[JskvError], str], ...]] = (
 
 def hint_for(error: Exception) -> str:
     """What to do about an error; empty: its text says all there is to say."""
+    if isinstance(error, CorruptDocumentError) and error.key == ARCHIVE:
+        return "is it a file of `jskv export`? Then export once more"
     for kind, hint in _HINTS:
         if isinstance(error, kind):
             return hint
