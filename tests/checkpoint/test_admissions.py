@@ -17,6 +17,7 @@ from jskv_saver.errors import (
     DocumentNotFoundError,
     DocumentTooLargeError,
     InvalidRequestError,
+    StoreUnavailableError,
     UnknownOutcomeError,
     VersionConflictError,
 )
@@ -209,6 +210,31 @@ async def test_a_lost_answer_is_looked_up(
     assert await _open(saver) == [("t", "r")]
     with pytest.raises(DocumentNotFoundError):
         await store.get("default", "ad", ("default", "t", "lost"))
+
+
+async def test_an_answer_that_is_lost_with_the_server_is_no_refusal(
+    saver: DocumentCheckpointSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = saver.store
+    real = store.put
+
+    async def loses(*args: Any, **options: Any) -> Any:
+        await real(*args, **options)
+        raise UnknownOutcomeError("no answer")
+
+    async def away(*args: Any, **options: Any) -> Any:
+        raise StoreUnavailableError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put", loses)
+        patch.setattr(store, "get", away)
+        with pytest.raises(UnknownOutcomeError):
+            await saver.aadmit(at(), REQUEST, request_id="r")
+    assert await _open(saver) == [("t", "r")]
+    # Of one that was refused, nothing is uncertain.
+    monkeypatch.setattr(store, "get", away)
+    with pytest.raises(StoreUnavailableError):
+        await saver.aadmit(at(), REQUEST, request_id="r")
 
 
 def test_the_blocking_twins_do_the_same(open_saver: OpenSaver) -> None:

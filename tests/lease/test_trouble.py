@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.attacks.stepping import cancelled_at
@@ -21,7 +22,13 @@ from jskv_saver import (
 from jskv_saver.checkpoint import holding as holding_module
 from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.leases import Lease
-from jskv_saver.errors import LeaseHeldError, LeaseLostError, StoreClosedError
+from jskv_saver.errors import (
+    LeaseHeldError,
+    LeaseLostError,
+    StoreClosedError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
+)
 
 
 @pytest.fixture
@@ -54,6 +61,30 @@ async def test_who_is_cancelled_at_any_point_of_taking_holds_nothing_for_long(
     assert any(came_to_it)
     assert not all(came_to_it), "there are more points than were tried"
     assert await leases_left(other) == []
+
+
+async def test_an_answer_that_is_lost_with_the_server_is_no_refusal(
+    saver: DocumentCheckpointSaver,
+    other: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await saver.setup()
+    store: Any = saver._partition.store
+    real = store.put_expiring
+
+    async def loses(*args: Any, **options: Any) -> Any:
+        await real(*args, **options)
+        raise UnknownOutcomeError("no answer")
+
+    async def away(*args: Any, **options: Any) -> Any:
+        raise StoreUnavailableError("no answer")
+
+    monkeypatch.setattr(store, "put_expiring", loses)
+    monkeypatch.setattr(store, "get", away)
+    with pytest.raises(UnknownOutcomeError):
+        await saver.lease("t", ttl=1).__aenter__()
+    async with other.lease("t", wait=PATIENCE):
+        pass
 
 
 @pytest.mark.parametrize("late", [False, True])

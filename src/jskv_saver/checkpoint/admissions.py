@@ -26,6 +26,7 @@ from jskv_saver.document.model import Document, Path, Pattern, path_of
 from jskv_saver.errors import (
     CorruptDocumentError,
     DocumentNotFoundError,
+    StoreUnavailableError,
     UnknownOutcomeError,
     VersionConflictError,
 )
@@ -119,9 +120,12 @@ class Admissions:
                     await self._store.get(self._namespace, ADMISSIONS, path)
                 )
                 break
-            except DocumentNotFoundError:
+            except (DocumentNotFoundError, StoreUnavailableError) as exc:
+                # That it cannot be read does not mean that it was not stored.
                 if lost is not None:
                     raise lost from None
+                if isinstance(exc, StoreUnavailableError):
+                    raise
                 # Its thread was deleted between the refusal and this look.
         if not _alike(found.request, request, serde):
             raise VersionConflictError(

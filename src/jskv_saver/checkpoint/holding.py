@@ -37,6 +37,7 @@ from jskv_saver.errors import (
     DocumentNotFoundError,
     JskvError,
     LeaseLostError,
+    StoreUnavailableError,
     UnknownOutcomeError,
     VersionConflictError,
 )
@@ -106,9 +107,13 @@ class Holding:
             )
         except VersionConflictError:
             return False
-        except UnknownOutcomeError:
+        except UnknownOutcomeError as lost:
             # It is asked for once: if it is there, it was stored.
-            if not await self._is_mine():
+            try:
+                mine = await self._is_mine()
+            except StoreUnavailableError:
+                raise lost from None
+            if not mine:
                 raise
         else:
             self._version, self._confirmed = taken.version, asked
