@@ -134,6 +134,23 @@ def test_show(run: Run, fill: Fill) -> None:
     assert parent["step"] == 0
 
 
+def test_show_tells_what_comes_next(run: Run, fill: Fill) -> None:
+    fill("t")
+    assert 'next       ask, which asks "really?"\n' in run("show", "t").out
+    found = run("show", "t", "--json").json
+    (task,) = found["next"]
+    assert (task["node"], task["state"], task["detail"]) == ("ask", "asks", '"really?"')
+    before = run("show", "t", found["parent"]).out
+    assert "next       begin, which is done\n" in before
+    fill("t", resume=True)
+    assert "next       nothing: it has come to its end\n" in run("show", "t").out
+    assert run("show", "t", "--json").json["next"] == []
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    fill("u", values={"x": 1}, serde=serde)
+    assert "next       only the program that wrote it" in run("show", "u").out
+    assert run("show", "u", "--json").json["next"] is None
+
+
 def test_checkpoint_namespaces(run: Run, fill: Fill) -> None:
     fill("t", values={"a": 1})
     fill("t", values={"b": 2}, ns="node:1|inner")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -16,11 +16,13 @@ from jskv_saver.checkpoint.encryption import encryption_of_environment
 from jskv_saver.checkpoint.inspect import (
     PREVIEW,
     CheckpointDetail,
+    PlannedTask,
     ThreadHistory,
     ThreadInfo,
     checkpoint_detail,
     find_thread,
     list_threads,
+    next_tasks,
     thread_history,
 )
 from jskv_saver.checkpoint.inspect.narrowing import idle, in_order, with_metadata
@@ -167,17 +169,28 @@ def show(
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """Show one checkpoint: versions, values, metadata, pending writes."""
+    """Show one checkpoint: what comes next, values, metadata, pending writes."""
 
-    async def use(store: DocumentStore, namespaces: Sequence[str]) -> CheckpointDetail:
+    async def use(
+        store: DocumentStore, namespaces: Sequence[str]
+    ) -> tuple[CheckpointDetail, tuple[PlannedTask, ...] | None]:
         ref = await find_thread(store, namespaces, thread, agent=agent)
-        return await checkpoint_detail(store, ref, checkpoint_id, ns=ns, limit=preview)
+        detail = await checkpoint_detail(
+            store, ref, checkpoint_id, ns=ns, limit=preview
+        )
+        return detail, await next_tasks(store, ref, detail.id, ns=detail.ns)
 
-    found = read(server, bucket, namespace, use)
+    found, tasks = read(server, bucket, namespace, use)
     if as_json:
-        print_json({"bucket": bucket, **plain(found)})
+        # Without what `jskv replay-plan` alone looks for.
+        following = None if tasks is None else [_task(task) for task in tasks]
+        print_json({"bucket": bucket, **plain(found), "next": following})
     else:
-        views.print_checkpoint(found)
+        views.print_checkpoint(found, tasks)
+
+
+def _task(task: PlannedTask) -> dict[str, Any]:
+    return {name: it for name, it in plain(task).items() if name != "subgraphs"}
 
 
 def read(server: str | None, bucket: str, namespace: str | None, use: Use[T]) -> T:

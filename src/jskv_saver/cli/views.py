@@ -10,10 +10,12 @@ from rich.text import Text
 from jskv_saver.checkpoint.inspect import (
     CheckpointDetail,
     CheckpointInfo,
+    PlannedTask,
     ThreadHistory,
     ThreadInfo,
     ThreadRef,
     ValueInfo,
+    escaped,
 )
 from jskv_saver.cli.output import console, counted, shown, size_of, time_of
 from jskv_saver.cli.tables import Column, print_table
@@ -42,6 +44,15 @@ _VALUE = (
 )
 _CHANNELS = (Column("channel"), Column("version", folds_to=12), *_VALUE)
 _WRITES = (Column("task"), Column("channel"), *_VALUE)
+
+_NEXT = {
+    "new": "",
+    "done": ", which is done",
+    "failed": ", which failed:",
+    "handled": ", whose handler runs after",
+    "asks": ", which asks",
+}
+"""What is stored of a task, by its state."""
 
 
 def print_threads(
@@ -140,8 +151,10 @@ def _lines(info: CheckpointInfo, *, with_ns: bool) -> list[Text]:
     return lines
 
 
-def print_checkpoint(detail: CheckpointDetail) -> None:
-    """Print everything that is in a checkpoint."""
+def print_checkpoint(
+    detail: CheckpointDetail, tasks: Sequence[PlannedTask] | None
+) -> None:
+    """Print everything that is in a checkpoint, and what comes after it."""
     out = console()
     out.print(_heading(detail.ref), soft_wrap=True)
     out.print(
@@ -160,6 +173,7 @@ def print_checkpoint(detail: CheckpointDetail) -> None:
         "stored": f"{time_of(detail.stored_at)} UTC",
         "revision": f"{detail.version}, format {detail.format}",
         "metadata": _preview(detail.metadata),
+        "next": _next(tasks),
     }
     if detail.deltas:
         facts["deltas"] = Text(", ").join(map(shown, detail.deltas))
@@ -182,6 +196,18 @@ def print_checkpoint(detail: CheckpointDetail) -> None:
             for write in detail.writes
         ]
         print_table(out, _WRITES, writes)
+
+
+def _next(tasks: Sequence[PlannedTask] | None) -> str | Text:
+    if tasks is None:
+        return "only the program that wrote it can say"
+    told = []
+    for task in tasks:
+        state = _NEXT[task.state]
+        if task.detail is not None:
+            state += f" {escaped(task.detail)}"
+        told.append(Text.assemble(shown(task.node, "cyan"), state))
+    return Text("; ").join(told) if told else "nothing: it has come to its end"
 
 
 def _columns(value: ValueInfo | None) -> tuple[str | Text, ...]:

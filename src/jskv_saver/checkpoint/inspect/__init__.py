@@ -20,6 +20,7 @@ from jskv_saver.checkpoint.inspect.plan import (
     FollowedStep,
     PlannedTask,
     ReplayPlan,
+    next_tasks,
     replay_plan,
 )
 from jskv_saver.checkpoint.inspect.preview import escaped
@@ -46,6 +47,7 @@ __all__ = [
     "escaped",
     "find_thread",
     "list_threads",
+    "next_tasks",
     "replay_plan",
     "thread_history",
 ]

@@ -26,7 +26,12 @@ from jskv_saver.checkpoint.versions import GRAPH_VERSION
 from jskv_saver.checkpoint.writes import PendingWrite
 from jskv_saver.document.model import path_of
 from jskv_saver.document.port import DocumentStore
-from jskv_saver.errors import DocumentNotFoundError, InvalidRequestError
+from jskv_saver.errors import (
+    CorruptDocumentError,
+    DocumentNotFoundError,
+    EncryptionError,
+    InvalidRequestError,
+)
 
 FOLLOWED: Final = 20
 """Steps that are told of what came after the checkpoint."""
@@ -163,6 +168,22 @@ async def replay_plan(
         followed=tuple(followed[:FOLLOWED]),
         more=len(followed) > FOLLOWED,
     )
+
+
+async def next_tasks(
+    store: DocumentStore, ref: ThreadRef, id: str, *, ns: str = ""
+) -> tuple[PlannedTask, ...] | None:
+    """The tasks of the step that comes after a checkpoint.
+
+    Returns:
+        None where it cannot be told: the checkpoint is encrypted, damaged, or gone.
+    """
+    reader = Reader(Partition(store, ref.namespace, ref.agent))
+    try:
+        loaded = await reader.by_id(Scope(ref.agent, ref.thread, ns), id)
+        return None if loaded is None else tuple(_tasks(loaded))
+    except (CorruptDocumentError, EncryptionError, InvalidRequestError):
+        return None
 
 
 def _tasks(loaded: Loaded) -> list[PlannedTask]:
