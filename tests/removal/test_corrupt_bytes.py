@@ -13,6 +13,7 @@ from tests.soak import SOAK
 
 from jskv_saver import JetStreamDocumentStore, JetStreamSaver
 from jskv_saver.adapters.jetstream.bucket import Bucket
+from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import CorruptDocumentError, UnsupportedFormatError
 
 TRIALS = 10_000 if SOAK else 300
@@ -30,6 +31,8 @@ async def _fill(saver: JetStreamSaver) -> None:
         await saver.aput_writes(at(f"{n}"), writes, f"task {n}")
     await saver.aput_writes(at("3"), [("text", "large " * 60_000)], "large")
     await saver.aprune(["t"], keep_last=3)
+    await saver.aadmit(at(), "a request")
+    await saver.apin("t")
 
 
 def _flip(rng: random.Random, value: bytes) -> bytes:
@@ -85,7 +88,7 @@ async def test_random_damage_is_an_error_that_names_the_key_or_changes_nothing(
     ):
         await _fill(saver)
         reader = JetStreamSaver(store)
-        keys = await kv.names([f"{name}.>" for name in ("cp", "wr", "bl", "th", "rn")])
+        keys = await kv.names([f"{name}.>" for name in RESERVED_COLLECTIONS])
         whole = await _read(JetStreamSaver(store))
         damaged = refused = 0
         for trial in range(TRIALS // len(SEEDS)):
@@ -112,7 +115,7 @@ async def test_random_damage_is_an_error_that_names_the_key_or_changes_nothing(
                 assert kinds & {"corrupt", "unsupported-format"}
             await _put(kv, key, entry.value)
         assert damaged > 100
-        # Of what a reader of states does not read (indexes, epoch) nothing is refused.
+        # Of what a reader of states does not read (indexes, pins …) nothing is refused.
         assert refused > damaged / 3
         assert await _read(JetStreamSaver(store)) == whole
         assert (await reader.averify(settle=0)).ok

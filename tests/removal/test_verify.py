@@ -123,6 +123,13 @@ async def _part_of_writes_gone(saver: Saver) -> set[tuple[str, str]]:
     return {("missing-part", "/".join(("wr", *part)))}
 
 
+async def _unreadable_admission(saver: Saver) -> set[tuple[str, str]]:
+    path = ("default", "t", "r")
+    await saver.aadmit(at(), "a request", request_id="r")
+    await saver.store.put(OWNER, "ad", path, {"b": b"no type"})
+    return {("corrupt", "/".join(("ad", *path)))}
+
+
 async def _ancestor_gone(saver: Saver) -> set[tuple[str, str]]:
     counters = {"d": (1, 1)}
     for id, parent in (("3", "2"), ("4", "3")):
@@ -138,6 +145,7 @@ DAMAGES: list[Callable[[Saver], Awaitable[set[tuple[str, str]]]]] = [
     _unreadable_record,
     _unreadable_epoch,
     _unreadable_writes,
+    _unreadable_admission,
     _ancestor_gone,
 ]
 

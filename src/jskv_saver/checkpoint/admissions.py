@@ -109,14 +109,14 @@ class Admissions:
                 document = await self._store.put(
                     self._namespace, ADMISSIONS, path, data, if_version=0
                 )
-                return _decoded(document)._replace(new=True)
+                return decode_admission(document)._replace(new=True)
             except UnknownOutcomeError as exc:
                 # Never repeated: it is there, or it may still come.
                 lost = exc
             except VersionConflictError:
                 pass
             try:
-                found = _decoded(
+                found = decode_admission(
                     await self._store.get(self._namespace, ADMISSIONS, path)
                 )
                 break
@@ -150,7 +150,7 @@ class Admissions:
         within = (agent,) if thread is None else (agent, thread)
         names = await self._store.ids(self._namespace, ADMISSIONS, within=within)
         paths = [path for path in map(path_of, names) if len(path) == _SEGMENTS]
-        found = [_decoded(each) for each in await self._read(ADMISSIONS, paths)]
+        found = [decode_admission(each) for each in await self._read(ADMISSIONS, paths)]
         youngest = await self._youngest({each.thread for each in found})
         marked = [
             each._replace(begun=youngest.get(each.thread, 0) > each.version)
@@ -224,7 +224,12 @@ class Admissions:
         return found
 
 
-def _decoded(document: Document) -> Stored:
+def decode_admission(document: Document) -> Stored:
+    """An admission as it is stored.
+
+    Raises:
+        CorruptDocumentError: It is none.
+    """
     try:
         _, thread, id = path_of(document.id)
         data = document.data

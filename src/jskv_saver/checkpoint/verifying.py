@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from jskv_saver.checkpoint.admissions import ADMISSIONS, decode_admission
 from jskv_saver.checkpoint.epochs import Epoch, decode_epoch
+from jskv_saver.checkpoint.holding import LEASES
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
@@ -24,6 +26,7 @@ from jskv_saver.checkpoint.layout import (
     key_of,
 )
 from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.pins import PINS
 from jskv_saver.checkpoint.values import uuid_of
 from jskv_saver.checkpoint.writes import decode_writes, part_names
 from jskv_saver.document.findings import Finding, Kind, settled
@@ -32,7 +35,16 @@ from jskv_saver.document.names import RESERVED_COLLECTIONS
 from jskv_saver.errors import CorruptDocumentError, UnsupportedFormatError
 
 _PAGE = 64
-_SEGMENTS = {RECORDS: (4,), PARTS: (4,), WRITES: (5, 6), THREADS: (3,), RUNS: (4,)}
+_SEGMENTS = {
+    RECORDS: (4,),
+    PARTS: (4,),
+    WRITES: (5, 6),
+    THREADS: (3,),
+    RUNS: (4,),
+    ADMISSIONS: (3,),
+    PINS: (3,),
+    LEASES: (3,),
+}
 _TASK = 5
 
 
@@ -128,6 +140,7 @@ class _View:
     async def look(self) -> list[Finding]:
         """Look at everything once."""
         self._found, self._spaces = [], {}
+        await asyncio.gather(*map(self._look_beside, (ADMISSIONS, PINS, LEASES)))
         # Records last: what they refer to is older, and is listed before it can go.
         parts, writes, runs, threads, records = [
             await self._names(name) for name in (PARTS, WRITES, RUNS, THREADS, RECORDS)
@@ -147,6 +160,16 @@ class _View:
             self._look_at_indexes(scope, space)
         self.checkpoints = sum(len(each.records) for each in self._spaces.values())
         return self._found
+
+    async def _look_beside(self, collection: str) -> None:
+        """What belongs to no checkpoint: each is whole by itself."""
+        names = await self._names(collection)
+        async for path, document in self._read(collection, names):
+            if collection == ADMISSIONS:
+                try:
+                    decode_admission(document)
+                except CorruptDocumentError as exc:
+                    self._damaged(collection, path, exc)
 
     async def _names(self, collection: str) -> list[Path]:
         found: list[Path] = []
