@@ -11,6 +11,7 @@ import typer
 
 from jskv_saver.cli import (
     archives,
+    bench,
     checking,
     demo,
     diffing,
@@ -61,6 +62,7 @@ app.command("migrate")(migrate.migrate)
 app.command("permissions")(permissions.permissions)
 app.command("demo")(demo.demo)
 app.command("drill")(drill.drill)
+app.command("bench")(bench.bench)
 
 
 @app.command("version")
