@@ -19,6 +19,8 @@ from jskv_saver.errors import (
     DocumentNotFoundError,
     InvalidRequestError,
     LeaseLostError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
 )
 
 COLLECTIONS = ("cp", "wr", "bl", "th", "rn", "ls", "ad", "pn")
@@ -185,6 +187,36 @@ async def test_a_thread_that_cannot_be_read_is_left_without_a_pin(
         with pytest.raises(CorruptDocumentError):
             await other.apin("t", name)
     assert await saver.apinned() == {"t": ("audit",)}
+
+
+async def test_a_pin_that_is_stored_is_no_refusal(
+    saver: DocumentCheckpointSaver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await fill(saver)
+    store = saver.store
+    real = store.put
+
+    async def away(*args: Any, **options: Any) -> Any:
+        raise StoreUnavailableError("no answer")
+
+    async def put_and_gone(*args: Any, **options: Any) -> Any:
+        put = await real(*args, **options)
+        patch.setattr(store, "ids", away)
+        return put
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "ids", away)
+        with pytest.raises(StoreUnavailableError):
+            await saver.apin("t")
+    assert await saver.apinned() == {}
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put", put_and_gone)
+        with pytest.raises(UnknownOutcomeError):
+            await saver.apin("t")
+    assert await saver.apinned() == {"t": ("pin",)}
+    await saver.apin("t")
+    assert await saver.apinned() == {"t": ("pin",)}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ from typing import Final
 from jskv_saver.checkpoint.layout import RECORDS, THREADS
 from jskv_saver.checkpoint.partition import Partition, scope_of
 from jskv_saver.document.model import path_of
-from jskv_saver.errors import DocumentNotFoundError
+from jskv_saver.errors import (
+    DocumentNotFoundError,
+    StoreUnavailableError,
+    UnknownOutcomeError,
+)
 
 PINS: Final = "pn"
 _SEGMENTS: Final = 3
@@ -33,8 +37,14 @@ class Pins:
             put = await self._store.put(self._namespace, PINS, path, {})
             # Whoever removes the thread looks at the pins after he has said so, and
             # this looks at the thread after it was pinned: one of them sees the other.
-            if await self._is_there(thread):
-                return
+            try:
+                if await self._is_there(thread):
+                    return
+            except StoreUnavailableError as exc:
+                raise UnknownOutcomeError(
+                    f"the pin of thread {thread!r} was stored, but the thread not "
+                    f"looked at afterwards: a removal may have met it ({exc})"
+                ) from exc
             await self._store.delete(self._namespace, PINS, path, below=put.version + 1)
         raise DocumentNotFoundError(
             f"there is no thread {thread!r} to pin", collection=RECORDS, id=thread

@@ -211,6 +211,7 @@ class Upkeep(SaverCore):
 
         Raises:
             DocumentNotFoundError: The thread has no checkpoint.
+            UnknownOutcomeError: An answer was lost; the call may be repeated.
             InvalidRequestError: The name is empty, or cannot be stored.
         """
         await self._portal.arun(
