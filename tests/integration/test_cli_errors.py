@@ -47,7 +47,7 @@ def test_a_missing_bucket_is_an_error_and_is_never_made(
     command: list[str], run: Run, nats_url: str, bucket: str
 ) -> None:
     result = run(*command)
-    hint = "(hint: name another with --bucket; `nats kv ls` lists them)"
+    hint = "(hint: the first saver makes it; or name another with --bucket)"
     assert result == Result(1, "", f"jskv: there is no bucket '{bucket}' {hint}\n")
 
     async def streams() -> list[str]:
@@ -137,6 +137,19 @@ def test_a_full_disk_is_one_line(
 def test_wrong_usage_exits_with_2(run: Run) -> None:
     assert run("no-such-command").code == 2
     assert run("threads", "--limit", "-1").code == 2
+
+
+def test_the_list_of_commands_cuts_no_line_off() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "jskv_saver", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "Stop the project's NATS server; its data stays." in " ".join(
+        printed.split()
+    )
+    assert "..." not in printed.partition("Commands:")[2]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,7 +176,7 @@ def test_a_missing_bucket_is_an_error(
     run: Run, bucket: str, command: list[str]
 ) -> None:
     result = run(*command)
-    hint = "(hint: name another with --bucket; `nats kv ls` lists them)"
+    hint = "(hint: the first saver makes it; or name another with --bucket)"
     assert result == Result(1, "", f"jskv: there is no bucket '{bucket}' {hint}\n")
 
 
@@ -263,7 +263,7 @@ def test_verify_exits_with_1_on_any_finding_and_repair_mends(
 ) -> None:
     fill("t", "u")
     whole = run("verify")
-    assert whole == Result(0, "2 threads, 16 checkpoints: nothing was found\n", "")
+    assert whole == Result(0, "2 threads, 16 checkpoints: all is whole\n", "")
     _broken(nats_url, bucket)
     found = run("verify", "--settle", "0")
     assert found.code == 1
@@ -288,7 +288,7 @@ def test_verify_exits_with_1_on_any_finding_and_repair_mends(
     assert run("verify").code == 1
     mended = run("repair", "--yes")
     assert mended.code == 0
-    assert mended.out.splitlines()[-1].endswith(": nothing was found")
+    assert mended.out.splitlines()[-1].endswith(": all is whole")
     assert run("verify") == whole
     assert run("repair") == whole
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
@@ -37,32 +38,40 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("threads")(reading.threads)
-app.command("history")(reading.history)
-app.command("show")(reading.show)
-app.command("replay-plan")(planning.plan)
-app.command("diff")(diffing.diff)
-app.command("tail")(tailing.tail)
-app.command("export")(archives.export)
-app.command("import")(archives.import_)
-app.command("prune")(removing.prune)
-app.command("delete")(removing.delete)
-app.command("copy")(removing.copy)
-app.command("pin")(pinning.pin)
-app.command("unpin")(pinning.unpin)
-app.command("pinned")(pinning.pinned)
-app.command("verify")(checking.verify)
-app.command("repair")(checking.repair)
-app.command("up")(running.up)
-app.command("down")(running.down)
-app.command("status")(running.status)
-app.command("doctor")(doctor.doctor)
-app.command("serve")(serve.serve)
-app.command("migrate")(migrate.migrate)
-app.command("permissions")(permissions.permissions)
-app.command("demo")(demo.demo)
-app.command("drill")(drill.drill)
-app.command("bench")(bench.bench)
+
+
+def _add(name: str, command: Callable[..., None]) -> None:
+    """Add a command, whose line in the list of all is not cut off."""
+    first = (command.__doc__ or "").partition("\n")[0]
+    app.command(name, short_help=first)(command)
+
+
+_add("threads", reading.threads)
+_add("history", reading.history)
+_add("show", reading.show)
+_add("replay-plan", planning.plan)
+_add("diff", diffing.diff)
+_add("tail", tailing.tail)
+_add("export", archives.export)
+_add("import", archives.import_)
+_add("prune", removing.prune)
+_add("delete", removing.delete)
+_add("copy", removing.copy)
+_add("pin", pinning.pin)
+_add("unpin", pinning.unpin)
+_add("pinned", pinning.pinned)
+_add("verify", checking.verify)
+_add("repair", checking.repair)
+_add("up", running.up)
+_add("down", running.down)
+_add("status", running.status)
+_add("doctor", doctor.doctor)
+_add("serve", serve.serve)
+_add("migrate", migrate.migrate)
+_add("permissions", permissions.permissions)
+_add("demo", demo.demo)
+_add("drill", drill.drill)
+_add("bench", bench.bench)
 
 
 @app.command("version")

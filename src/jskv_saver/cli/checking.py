@@ -198,7 +198,7 @@ def _print(found: _Looked) -> None:
     if found.collections:
         seen.append(counted(found.collections, "collection"))
     count = len(found.findings)
-    end = counted(count, "finding") if count else "nothing was found"
+    end = counted(count, "finding") if count else "all is whole"
     out.print(f"{', '.join(seen)}: {end}", style="" if count else "green")
     if found.waiting:
         out.print(

@@ -22,7 +22,10 @@ from jskv_saver.errors import (
 
 # The most specific one first.
 _HINTS: Final[tuple[tuple[type[JskvError], str], ...]] = (
-    (BucketNotFoundError, "name another with --bucket; `nats kv ls` lists them"),
+    (
+        BucketNotFoundError,
+        "the first saver makes it; or name another with --bucket",
+    ),
     (
         DocumentNotFoundError,
         "`jskv threads` and `jskv history THREAD` list what is there",

@@ -22,7 +22,7 @@ def pin(
     bucket: Bucket = "jskv",
     server: Server = None,
 ) -> None:
-    """Pin a thread: `jskv prune` without threads, and no retention, touches it."""
+    """Pin a thread: `jskv prune` without threads and retentions leave it alone."""
 
     async def use(places: Places) -> None:
         (ref,) = await places.find([thread])
