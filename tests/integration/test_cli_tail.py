@@ -40,7 +40,7 @@ def test_what_is_stored_is_told(run: Run, fill: Fill) -> None:
     assert [e["step"] for e in found if e["kind"] == "checkpoint"] == [-1, 0, 1]
     assert {e["thread"] for e in found} == {"t"}
     asks = next(e for e in found if e["kind"] == "interrupt")
-    assert "really?" in asks["interrupts"][0]
+    assert asks["interrupts"] == ['"really?"']
     revisions = [event["revision"] for event in found]
     assert revisions == sorted(revisions)
 
@@ -51,7 +51,7 @@ def test_what_is_stored_is_told(run: Run, fill: Fill) -> None:
     text = run("tail", "--after", "0", "--limit", "6")
     assert (text.code, text.err, text.out.count("\n")) == (0, "", 6)
     assert "input step -1" in text.out
-    assert "really?" in text.out
+    assert '__interrupt__  asks "really?"\n' in text.out
 
 
 def test_threads_and_owners_are_told_apart(run: Run, fill: Fill) -> None:

@@ -24,7 +24,7 @@ from jskv_saver.adapters.jetstream.stream import (
     stream_config,
 )
 from jskv_saver.cli.findings import Finding, error, note, ok, warning
-from jskv_saver.cli.output import size_of
+from jskv_saver.cli.output import counted, size_of
 from jskv_saver.errors import (
     JskvError,
     PermissionDeniedError,
@@ -212,8 +212,8 @@ class Checkup:
         told = f", {followers} consumer{'s' * (followers != 1)}" if followers else ""
         yield ok(
             "bucket",
-            f"{name}: {state['messages']} keys, {size_of(int(state['bytes']))}, "
-            f"revision {state['last_seq']}{told}",
+            f"{name}: {counted(int(state['messages']), 'key')}, "
+            f"{size_of(int(state['bytes']))}, revision {state['last_seq']}{told}",
         )
         for found in self._drift(config):
             yield found

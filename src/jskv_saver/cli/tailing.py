@@ -17,7 +17,7 @@ from jskv_saver import JetStreamDocumentStore
 from jskv_saver.checkpoint.abilities import sealed_store
 from jskv_saver.checkpoint.encryption import encryption_of_environment
 from jskv_saver.checkpoint.following import Follower, Happening
-from jskv_saver.checkpoint.inspect.preview import decoded, preview
+from jskv_saver.checkpoint.inspect.preview import decoded, questions
 from jskv_saver.cli.output import console, shown
 from jskv_saver.cli.reading import Agent, Bucket, Namespace, Server
 
@@ -125,9 +125,17 @@ def _print(out: Console, happening: Happening) -> None:
         line.append("  task ").append_text(shown(happening.task))
     for at, name in enumerate(happening.channels):
         line.append(", " if at else "  ").append_text(shown(name, "cyan"))
-    for value in happening.interrupts:
-        line.append("  ").append(preview(value.kind, value.content, _PREVIEW))
+    if asked := _asked(happening):
+        line.append("  asks ").append("; ".join(asked))
     out.print(line, soft_wrap=True)
+
+
+def _asked(happening: Happening) -> list[str]:
+    return [
+        text
+        for value in happening.interrupts
+        for text in questions(value.kind, value.content, _PREVIEW)
+    ]
 
 
 def _metadata(happening: Happening) -> dict[str, Any]:
@@ -163,10 +171,6 @@ def _plain(happening: Happening) -> dict[str, Any]:
         **_metadata(happening),
         "channels": list(happening.channels) or None,
         "task": happening.task,
-        "interrupts": [
-            preview(value.kind, value.content, _PREVIEW)
-            for value in happening.interrupts
-        ]
-        or None,
+        "interrupts": _asked(happening) or None,
     }
     return {name: value for name, value in fields.items() if value is not None}

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 
 from jskv_saver.checkpoint.contents import Loaded
-from jskv_saver.checkpoint.inspect.preview import Opaque, decoded, preview, rendered
+from jskv_saver.checkpoint.inspect.preview import Opaque, decoded, preview, questions
 from jskv_saver.checkpoint.inspect.threads import ThreadRef
 from jskv_saver.checkpoint.layout import RECORDS, THREADS, Scope
 from jskv_saver.checkpoint.partition import Partition
@@ -228,7 +228,9 @@ def _task(
         state = "handled" if _HANDLED in special else "failed"
         detail = _text(special[ERROR])
     elif INTERRUPT in special:
-        state, detail = "asks", _question(special[INTERRUPT])
+        asked = special[INTERRUPT]
+        detail = "; ".join(questions(asked.kind, asked.content, _SHOWN))
+        state = "asks"
     return PlannedTask(node, state, triggers, task, detail)
 
 
@@ -348,19 +350,6 @@ def _opened(value: Typed) -> Any:
 
 def _text(value: Typed) -> str:
     return preview(value.kind, value.content, _SHOWN)
-
-
-def _question(value: Typed) -> str:
-    """What a task asks, of each of its interrupts."""
-    opened = _opened(value)
-    asked = [
-        each.content["value"]
-        for each in (opened if isinstance(opened, list) else ())
-        if isinstance(each, Opaque)
-        and isinstance(each.content, dict)
-        and "value" in each.content
-    ]
-    return "; ".join(rendered(each, _SHOWN) for each in asked) or _text(value)
 
 
 def _metadata(metadata: Typed) -> dict[str, Any]:

@@ -93,6 +93,22 @@ def preview(kind: str, content: bytes, limit: int, size: int | None = None) -> s
     return described(kind, content, size)
 
 
+def questions(kind: str, content: bytes, limit: int) -> list[str]:
+    """What the interrupts of a task ask, each as a line; else how the value looks."""
+    try:
+        opened = decoded(kind, content)
+    except ValueError:
+        opened = None
+    asked = [
+        rendered(each.content["value"], limit)
+        for each in (opened if isinstance(opened, list) else ())
+        if isinstance(each, Opaque)
+        and isinstance(each.content, dict)
+        and "value" in each.content
+    ]
+    return asked or [preview(kind, content, limit)]
+
+
 def described(kind: str, content: bytes, size: int) -> str:
     """How a value is shown that is not opened: its size, and how it begins."""
     beginning = content[:_SHOWN_BYTES].hex(" ")
