@@ -53,11 +53,20 @@ def test_a_drill_holds(name: str, reports: dict[str, Report]) -> None:
     assert all(len(row) == len(report.columns) for row in report.rows)
 
 
+async def test_a_long_stride_is_no_failure(own_server: LocalServer) -> None:
+    (report,) = await perform(chosen(["admission"]), own_server.url, stride=6)
+    assert [check for check in report.checks if not check.holds] == []
+
+
 async def test_on_a_saver_that_forgets_drills_fail(
     own_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
-    for name, opener in (("failure", "open_saver"), ("admission", "open_promising")):
+    for name, opener, what in (
+        ("failure", "open_saver", "runs again"),
+        ("admission", "open_silent", "the second process comes to the right end"),
+        ("admission", "open_promising", "said to be accepted is never lost"),
+    ):
         (report,) = await perform(
             chosen([name]),
             own_server.url,
@@ -65,7 +74,8 @@ async def test_on_a_saver_that_forgets_drills_fail(
             saver=f"tests.drills.forgetful:{opener}",
         )
         assert not report.holds
-        assert any(check.detail for check in report.checks if not check.holds)
+        failed = [check for check in report.checks if not check.holds]
+        assert any(what in check.what and check.detail for check in failed), failed
 
 
 async def test_the_wire_kills_before_the_message_and_passes_those_before(
