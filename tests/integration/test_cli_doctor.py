@@ -72,6 +72,17 @@ def test_no_server_and_no_jetstream_are_errors(
     assert (server["level"], server["fix"][:16]) == ("error", 'eval "$(jskv up)')
 
 
+def test_a_login_that_is_refused_is_mended_by_another(run: Run) -> None:
+    with LocalServer(token="right") as server:
+        address = server.url.partition("@")[2]
+        for login in ("wrong@", ""):
+            result = run("doctor", "--json", "--server", f"nats://{login}{address}")
+            assert result.code == 4
+            (refused,) = found(result)["server"]
+            assert "NATS_TOKEN" in refused["fix"]
+            assert "jskv up" not in refused["fix"]
+
+
 async def test_a_bucket_that_lacks_something_is_mended_if_asked_to(
     client: Client, nats_url: str, bucket: str
 ) -> None:

@@ -26,6 +26,7 @@ from jskv_saver.adapters.jetstream.stream import (
 from jskv_saver.cli.findings import Finding, error, note, ok, warning
 from jskv_saver.cli.output import counted, size_of
 from jskv_saver.errors import (
+    InvalidRequestError,
     JskvError,
     PermissionDeniedError,
     UnsuitableBucketError,
@@ -84,11 +85,7 @@ class Checkup:
         try:
             client = await self._requests.ready()
         except JskvError as exc:
-            yield error(
-                "server",
-                str(exc),
-                'eval "$(jskv up)" starts one for this directory; or NATS_URL=nats://…',
-            )
+            yield error("server", str(exc), _way_in(exc))
             return
         for found in self._of_server(client):
             yield found
@@ -366,6 +363,18 @@ def _fix(exc: JskvError) -> str:
     if isinstance(exc, PermissionDeniedError):
         return f'allow publish "{exc.subject}" for this user (jskv permissions)'
     return "nats-server -js"
+
+
+def _way_in(exc: JskvError) -> str:
+    """What to do about a server that cannot be reached, or lets nobody in."""
+    if isinstance(exc, PermissionDeniedError):
+        return (
+            "the login that it knows: in the address, NATS_TOKEN, NATS_CREDS, "
+            "NATS_USER and NATS_PASSWORD, or a NATS context"
+        )
+    if isinstance(exc, InvalidRequestError):
+        return "NATS_URL=nats://HOST:PORT, or tls:// where the server has TLS"
+    return 'eval "$(jskv up)" starts one for this directory; or NATS_URL=nats://…'
 
 
 def _clock(stamp: object, before: datetime, after: datetime) -> Finding:
