@@ -348,6 +348,19 @@ def test_damage_that_no_repair_mends_stays_an_error(
         await saver.store.put("default", "rn", ("default", "u", "r9", ""), {})
 
     use(damage)
+    result = run("prune", "--keep-last", "1", "--dry-run")
+    assert result.code == 0
+    assert "thread u of" in result.out
+    assert result.out.splitlines()[-1] == "damaged: t"
+    result = run("prune", "--keep-last", "1", "--yes")
+    assert result.code == 1
+    assert "('default', 't', '', '2') is not readable" in result.err
+    # Nothing else is left to do; that one could not be done.
+    result = run("prune", "--keep-last", "1", "--yes")
+    assert (result.code, result.out.splitlines()) == (
+        1,
+        ["damaged: t", "nothing to remove"],
+    )
     result = run("repair", "--yes")
     assert result.code == 1
     assert result.out.splitlines()[-1].endswith(": 1 finding")

@@ -231,6 +231,10 @@ async def test_a_damaged_thread_does_not_keep_the_others(
         await fill(saver, thread)
     await damage(saver, "b")
     before = await keys(saver, "b")
+    planned = await other.aenforce_retention(retention, dry_run=True)
+    assert planned.damaged == ("b",)
+    goes = {*planned.erased, *(each.thread_id for each in planned.pruned)}
+    assert goes == {"a", "c"}
     seen: list[tuple[int, int]] = []
     with pytest.raises(CorruptDocumentError) as caught:
         await other.aenforce_retention(

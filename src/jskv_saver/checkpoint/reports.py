@@ -37,12 +37,15 @@ class PruneReport:
         pruned: The namespaces that lose checkpoints.
         erased: The threads that go as a whole.
         pinned: The threads that a retention left alone because they are pinned.
+        damaged: The threads that a retention would leave as they are because they are
+            damaged. One that removes raises at its end instead.
     """
 
     dry_run: bool
     pruned: tuple[PrunedNamespace, ...] = ()
     erased: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
 
     @property
     def checkpoints(self) -> int:

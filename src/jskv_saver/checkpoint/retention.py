@@ -140,9 +140,10 @@ class Keeper:
                     )
                 except _DAMAGE as exc:
                     damaged.append(exc)
+                    report = replace(report, damaged=(*report.damaged, thread))
                 if on_progress is not None:
                     on_progress(done, len(names))
-        if damaged:
+        if damaged and not look:
             raise damaged[0]
         return report
 

@@ -185,7 +185,8 @@ class Upkeep(SaverCore):
 
         Raises:
             InvalidRequestError: `retention` is none.
-            CorruptDocumentError: A thread is damaged; the others are done.
+            CorruptDocumentError: A thread is damaged; the others are done. With
+                `dry_run` the report names it.
         """
         return await self._portal.arun(self._enforce, retention, dry_run, on_progress)
 

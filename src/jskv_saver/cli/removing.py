@@ -30,7 +30,12 @@ from jskv_saver.cli.places import Places, in_bucket
 from jskv_saver.cli.progress import Progress
 from jskv_saver.cli.reading import Agent, Bucket, Json, Namespace, Ns, Server, Thread
 from jskv_saver.document.model import path_of
-from jskv_saver.errors import InvalidRequestError
+from jskv_saver.errors import (
+    CorruptDocumentError,
+    InvalidRequestError,
+    JskvError,
+    UnsupportedFormatError,
+)
 
 _Threads = Annotated[
     list[str], typer.Argument(help="The threads' ids.", metavar="THREAD...")
@@ -128,6 +133,8 @@ def prune(
         print_json({"bucket": bucket, "dry_run": dry_run, "places": plain(planned)})
     elif dry_run or not any(_goes(each.report) for each in planned):
         _print_pruned(planned)
+    if not dry_run and any(each.report.damaged for each in planned):
+        raise typer.Exit(1)
     else:
         print(f"removed {_sum(planned)}")
 
@@ -255,6 +262,7 @@ async def _prune(places: Places, wanted: _Wanted, *, dry_run: bool) -> list[_Pru
     else:
         by_place = {place: [] for place in await places.everywhere()}
     pruned: list[_Pruned] = []
+    damaged: JskvError | None = None
     with Progress("looking" if dry_run else "pruning") as progress:
         for (namespace, agent), threads in by_place.items():
             saver = await places.saver(namespace, agent)
@@ -268,12 +276,21 @@ async def _prune(places: Places, wanted: _Wanted, *, dry_run: bool) -> list[_Pru
                     dry_run=dry_run,
                 )
             else:
-                report = await saver.aenforce_retention(
-                    wanted.retention,
-                    dry_run=dry_run,
-                    on_progress=lambda done, of: progress(f"{done} of {of} threads"),
-                )
+                try:
+                    report = await saver.aenforce_retention(
+                        wanted.retention,
+                        dry_run=dry_run,
+                        on_progress=lambda done, of: progress(
+                            f"{done} of {of} threads"
+                        ),
+                    )
+                except (CorruptDocumentError, UnsupportedFormatError) as exc:
+                    damaged = damaged or exc
+                    continue
             pruned.append(_Pruned(namespace, agent, report))
+    if damaged is not None:
+        # All that is not damaged is done, in the other places too.
+        raise damaged
     return pruned
 
 
@@ -328,6 +345,9 @@ def _print_pruned(pruned: Sequence[_Pruned]) -> None:
         if each.report.pinned:
             names = Text(", ").join(shown(thread) for thread in each.report.pinned)
             out.print(Text.assemble("pinned: ", names), style="dim", soft_wrap=True)
+        if each.report.damaged:
+            names = Text(", ").join(shown(thread) for thread in each.report.damaged)
+            out.print(Text.assemble("damaged: ", names), style="red", soft_wrap=True)
     if not any(_goes(each.report) for each in pruned):
         out.print("nothing to remove")
 
