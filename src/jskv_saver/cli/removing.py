@@ -133,10 +133,10 @@ def prune(
         print_json({"bucket": bucket, "dry_run": dry_run, "places": plain(planned)})
     elif dry_run or not any(_goes(each.report) for each in planned):
         _print_pruned(planned)
-    if not dry_run and any(each.report.damaged for each in planned):
-        raise typer.Exit(1)
     else:
         print(f"removed {_sum(planned)}")
+    if not dry_run and any(each.report.damaged for each in planned):
+        raise typer.Exit(1)
 
 
 def delete(
