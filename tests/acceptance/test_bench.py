@@ -216,3 +216,18 @@ def test_a_busy_machine_is_told_from_a_quiet_one() -> None:
     assert verdict([quiet, quiet]).endswith("The machine was steady.")
     assert "noisy" in verdict([busy])
     assert "noisy" in verdict([quiet, slow_disk])
+
+
+@pytest.mark.parametrize("script", ["scale.py", "account.py"])
+def test_the_quick_form_prints_its_tables(script: str) -> None:
+    done = subprocess.run(
+        [sys.executable, f"scripts/{script}", "--quick"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert len(rows) > 8
+    assert len({row.count("|") for row in rows[:5]}) == 1
