@@ -147,3 +147,24 @@ async def test_a_record_that_brings_something_else_is_found(
     kinds = {(each.kind, each.key.split("/")[0]) for each in await found(saver)}
     wrong = {("corrupt", "cp"), ("wrong-part", "bl")}
     assert kinds == (wrong if own else {("missing-part", "bl")})
+
+
+@pytest.mark.parametrize("known", ["remembered", "read"])
+async def test_a_child_whose_clock_is_behind_takes_over_what_its_parent_has(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver, known: str
+) -> None:
+    """As any child: of a channel that is not new the caller's value does not count."""
+    parent, child = f"{0:08}-0000-0000-0000-{2:012}", f"{0:08}-0000-0000-0000-{1:012}"
+    state = {"large": "l" * 900, "small": "s"}
+    await put(saver, parent, state, versions={"large": 1, "small": 1})
+    writer = saver if known == "remembered" else other
+    await put(
+        writer,
+        child,
+        {"large": "x" * 900, "small": "x", "new": "n" * 900},
+        parent=parent,
+        versions={"large": 1, "small": 1, "new": 2},
+        new={"new": 2},
+    )
+    for each in (saver, other):
+        assert await values(each, child) == {**state, "new": "n" * 900}

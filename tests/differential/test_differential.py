@@ -103,7 +103,7 @@ MUTANTS: dict[str, list[tuple[Any, str, Any]]] = {
     "a regular write is replaced": [(writer, "merge", last_wins)],
     "no conflict is one": [(writer.Writer, "_is_conflict", lambda *_: False)],
     "what is stored is the same": [
-        (writer, "_alike", lambda *_: True),
+        (writer, "alike", lambda *_: True),
     ],
 }
 

@@ -97,6 +97,8 @@ async def _leader(
             await client.close()
 
 
+# nats-py does not close a connection that is cut while it introduces itself.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.timeout(240)
 async def test_graphs_end_after_at_most_one_more_invoke_when_the_leader_is_killed(
     cluster: Sequence[LocalServer], bucket: str

@@ -11,13 +11,20 @@ from typing import Any
 from tests.checkpoint.saving import at, checkpoint, get, id_of, ids, meta, put
 from tests.lifecycle.child import say
 
-from jskv_saver import DocumentCheckpointSaver, JetStreamSaver, MemoryDocumentStore
+from jskv_saver import (
+    DocumentCheckpointSaver,
+    JetStreamSaver,
+    MemoryDocumentStore,
+    Retention,
+)
 from jskv_saver.errors import StoreClosedError
 
 PROMPT = 4.0
 """Seconds that an immediate answer may take; who waits in vain waits for five."""
 
 Open = Callable[[], DocumentCheckpointSaver]
+KEEPS = Retention(keep_last=1000)
+"""Removes nothing of what is put here."""
 
 BLOCKING: dict[str, Callable[[DocumentCheckpointSaver], object]] = {
     "put": lambda s: s.put(at(), checkpoint("2"), meta(), {}),
@@ -33,6 +40,13 @@ BLOCKING: dict[str, Callable[[DocumentCheckpointSaver], object]] = {
     "delete_for_runs": lambda s: s.delete_for_runs(["r"]),
     "prune": lambda s: s.prune(["u"]),
     "repair": lambda s: s.repair(["u"]),
+    "verify": lambda s: s.verify(["u"], settle=0),
+    "enforce_retention": lambda s: s.enforce_retention(KEEPS),
+    "pin": lambda s: s.pin("t"),
+    "pinned": lambda s: s.pinned(),
+    "unpin": lambda s: s.unpin("t"),
+    "admit": lambda s: s.admit(at(thread="u"), "asked", request_id="once"),
+    "admitted": lambda s: s.admitted("u"),
 }
 ASYNCHRONOUS: dict[
     str, Callable[[DocumentCheckpointSaver], Coroutine[Any, Any, object]]
@@ -50,11 +64,21 @@ ASYNCHRONOUS: dict[
     "adelete_for_runs": lambda s: s.adelete_for_runs(["r"]),
     "aprune": lambda s: s.aprune(["u"]),
     "arepair": lambda s: s.arepair(["u"]),
+    "averify": lambda s: s.averify(["u"], settle=0),
+    "aenforce_retention": lambda s: s.aenforce_retention(KEEPS),
+    "apin": lambda s: s.apin("t"),
+    "apinned": lambda s: s.apinned(),
+    "aunpin": lambda s: s.aunpin("t"),
+    "aadmit": lambda s: s.aadmit(at(thread="u"), "asked", request_id="once"),
+    "aadmitted": lambda s: s.aadmitted("u"),
     "asetup": lambda s: s.asetup(),
 }
 NOT_CALLS = {
     # The ends of a saver are subjects of their own; `setup` is either kind.
     *("close", "aclose", "setup"),
+    # Nothing is sent before they are entered (tests/lease), or asked for the next
+    # thing that happens (tests/checkpoint/test_watch.py).
+    *("lease", "watch"),
     # Pure: they speak to no store.
     *("get_next_version", "with_allowlist", "config_specs", "serde"),
 }

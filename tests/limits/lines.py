@@ -31,11 +31,13 @@ class Line:
         return self.client.max_payload
 
     async def keys(self) -> set[str]:
-        """All keys of the bucket."""
+        """All keys of the bucket; the notices of deletions are none."""
         info = await self.client.jetstream().stream_info(
             f"KV_{self.bucket}", subjects_filter=">"
         )
-        return set(info.state.subjects or ())
+        notices = f"$KV.{self.bucket}.th./"
+        subjects = info.state.subjects or ()
+        return {subject for subject in subjects if not subject.startswith(notices)}
 
     async def lives(self) -> None:
         """The connection is the one of the beginning, and serves another thread."""

@@ -112,6 +112,30 @@ class Draft(NamedTuple):
             and base.record.versions.get(channel) == self.versions[channel]
         )
 
+    def is_behind(self, base: Base) -> bool:
+        """Whether it may not refer to what the parent refers to: a clock is behind.
+
+        Whoever puts an id again must see what refers to it: only greater ids do.
+        """
+        located = base.record.located
+        return bool(located) and bytes_of(self.id) <= max(located.values())
+
+    def without(self, base: Base) -> Draft:
+        """The same, with the parent's values in the place of references to them.
+
+        Of those that are not at hand the caller's own stay.
+        """
+        values = dict(self.values)
+        for channel in values:
+            if self.carries(channel, base):
+                entry = base.record.channels[channel]
+                if channel in base.values:
+                    values[channel] = base.values[channel]
+                elif not any(run.part for run in entry.runs):
+                    content = join(entry, base.record.inline, {})
+                    values[channel] = Typed(entry.kind, content)
+        return self._replace(values=values)
+
 
 def draft_of(
     ref: CheckpointRef,
@@ -247,12 +271,10 @@ def lay_out(
         What its children may refer to, with the record itself, and the parts that
         must be stored before it, by digest.
     """
+    if base is not None and draft.is_behind(base):
+        return lay_out(draft.without(base), None, known, part_size, naming)
     located = base.record.located if base else {}
     raw = bytes_of(draft.id)
-    if located and raw <= max(located.values()):
-        # A clock is behind. Whoever puts an id again must see what refers to it: only
-        # greater ids do.
-        return lay_out(draft, None, known, part_size, naming)
     packer = Packer(draft.id, part_size, naming)
     small = [v for _, v in draft.values.values() if len(v) <= INLINE]
     threshold = INLINE
@@ -304,7 +326,7 @@ def lay_out(
     room = part_size - len(packer.inline) - named * _BYTES_PER_RUN
     if base is not None and room < 0:
         # To name them all the record would be too large: begin anew.
-        return lay_out(draft, None, known, part_size, naming)
+        return lay_out(draft.without(base), None, known, part_size, naming)
     packer.close()
     for into, name, kind, runs in open_entries:
         into[name] = Entry(kind, tuple(runs))

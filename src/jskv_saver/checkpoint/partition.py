@@ -21,9 +21,7 @@ from jskv_saver.checkpoint.layout import (
 )
 from jskv_saver.checkpoint.parts import PAGE, Parts
 from jskv_saver.checkpoint.sealing import SealedStore
-from jskv_saver.checkpoint.values import (
-    KNOWN,
-)
+from jskv_saver.checkpoint.values import KNOWN, Typed, join
 from jskv_saver.document.model import Document, DocumentId, Path, path_of
 from jskv_saver.document.port import DocumentStore
 from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
@@ -164,6 +162,19 @@ class Partition:
         parts.want(scope, record, digests)
         await parts.read(self.store, self.namespace)
         return parts.of(scope)
+
+    async def values(
+        self, scope: Scope, record: Record, channels: Iterable[str]
+    ) -> dict[str, Typed]:
+        """Some values of a record; those that are not whole are left out."""
+        entries = {name: record.channels[name] for name in channels}
+        digests = {part for e in entries.values() for part, _, _ in e.pieces()}
+        parts = await self.parts(scope, record, digests - {b""})
+        return {
+            name: Typed(entry.kind, join(entry, record.inline, parts))
+            for name, entry in entries.items()
+            if all(not part or part in parts for part, _, _ in entry.pieces())
+        }
 
     async def is_gone(self, scope: Scope, record: Record) -> bool:
         """Whether a record was removed, or replaced, or is about to be removed."""

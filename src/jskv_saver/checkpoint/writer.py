@@ -117,6 +117,11 @@ class Writer:
             raise writer_conflict(head, draft)
         try:
             base = await self._base(head, draft)
+            if base and draft.is_behind(base):
+                # It takes over what the parent has, and may not refer to it.
+                own = base.record.channels.keys() - base.values.keys()
+                rest = await self._partition.values(draft.scope, base.record, own)
+                base = base._replace(values={**base.values, **rest})
             head = await self._store_checkpoint(head, base, draft, dead, holding)
         except LeaseLostError:
             raise
@@ -173,18 +178,12 @@ class Writer:
                 )
             return None
         record = records[parent]
-        changed = {
-            name: record.channels[name]
+        changed = [
+            name
             for name in draft.values.keys() & record.channels.keys() & draft.changed
             if record.channels[name].length > INLINE
-        }
-        digests = {run.part for entry in changed.values() for run in entry.runs}
-        parts = await self._partition.parts(scope, record, digests - {b""})
-        values: dict[str, Typed] = {}
-        for name, entry in changed.items():
-            if all(not run.part or run.part in parts for run in entry.runs):
-                values[name] = Typed(entry.kind, join(entry, record.inline, parts))
-        return Base(record, values)
+        ]
+        return Base(record, await self._partition.values(scope, record, changed))
 
     async def _store_checkpoint(
         self,
