@@ -17,14 +17,17 @@ RUN := .venv-test/bin/python -m
 REQUIREMENTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-unit soak matrix smoke test-docker check format lint type layers docs proto \
+.PHONY: help test test-all test-unit soak matrix smoke test-docker check format lint type layers docs proto \
 	proto-check protobuf audit demo bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-test: $(TEST_READY) ## all tests, with a nats-server of their own, and their coverage
-	$(RUN) pytest $(WHOLE) $(PYTEST_ARGS)
+test: $(TEST_READY) ## the tests and their coverage; of what is repeated a share
+	$(if $(PYTEST_ARGS),,JSKV_TEST_SHARE=3) $(RUN) pytest $(WHOLE) $(PYTEST_ARGS)
+
+test-all: $(TEST_READY) ## all tests, with a nats-server of their own, and their coverage
+	$(RUN) pytest $(WHOLE)
 
 test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 	$(RUN) pytest tests/unit $(PYTEST_ARGS)

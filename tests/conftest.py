@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from zlib import crc32
 
 import nats
 import pytest
@@ -40,7 +42,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
-    "ci", max_examples=50, deadline=None, print_blob=True, suppress_health_check=_SLOW
+    "ci", max_examples=40, deadline=None, print_blob=True, suppress_health_check=_SLOW
 )
 settings.register_profile("soak", parent=settings.get_profile("ci"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -60,14 +62,39 @@ REPEATED = (
     "limits/",
 )
 """Tests that run again and again through what others have covered."""
+ALIKE = ("plain", "remote")
+"""Kinds of stores on which the contract is the same text once more."""
 _TESTS = Path(__file__).parent
 
+# Of what is repeated one in so many, another share each day: `make test-all` runs all.
+SHARE = int(os.environ.get("JSKV_TEST_SHARE", "1"))
+# The same for all processes of a run, which inherit it.
+SEED = os.environ.setdefault("JSKV_TEST_SEED", str(int(time.time()) // 86_400))
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+
+def pytest_report_header() -> str:
+    return f"share: 1 in {SHARE} of what is repeated, JSKV_TEST_SEED={SEED}"
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Measuring takes as long as running; what is repeated is not measured."""
+    left: list[pytest.Item] = []
     for item in items:
-        if item.path.relative_to(_TESTS).as_posix().startswith(REPEATED):
+        place = item.path.relative_to(_TESTS).as_posix()
+        repeated = place.startswith(REPEATED)
+        if repeated:
             item.add_marker(pytest.mark.no_cover)
+        kind = item.name.partition("[")[2]
+        alike = place.startswith("contract/") and any(each in kind for each in ALIKE)
+        chosen = crc32(f"{SEED} {item.nodeid}".encode()) % SHARE == 0
+        if (repeated or alike) and not chosen:
+            left.append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.fixture(autouse=True)
