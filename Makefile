@@ -32,7 +32,7 @@ test-all: $(TEST_READY) ## all tests, with a nats-server of their own, and their
 test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 	$(RUN) pytest tests/unit $(PYTEST_ARGS)
 
-soak: $(TEST_READY) ## all tests with 40 times as many generated cases, and all schedules
+soak: $(TEST_READY) ## all tests with 50 times as many generated cases, and all schedules
 	HYPOTHESIS_PROFILE=soak $(RUN) pytest --timeout=3600 $(PYTEST_ARGS)
 
 matrix: $(TEST_READY) ## tests on each release of nats-server, of langgraph-checkpoint and of protobuf
