@@ -24,7 +24,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 test: $(TEST_READY) ## the tests and their coverage; of what is repeated a share
-	$(if $(PYTEST_ARGS),,JSKV_TEST_SHARE=3) $(RUN) pytest $(WHOLE) $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,JSKV_TEST_SHARE=4) $(RUN) pytest $(WHOLE) $(PYTEST_ARGS)
 
 test-all: $(TEST_READY) ## all tests, with a nats-server of their own, and their coverage
 	$(RUN) pytest $(WHOLE)

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import nats
 import pytest
 from tests.documents.blocks import READ, ROOT, RUN, SHOWN, blocks, matches, pages
 from tests.documents.session import Session
+
+from jskv_saver import LocalServer
 
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages()}
 
 
 @pytest.fixture
-async def _emptied(nats_url: str) -> AsyncIterator[None]:
-    """No page finds another one's buckets."""
-    client = await nats.connect(nats_url)
-    jetstream = client.jetstream()
-    before = {stream.config.name for stream in await jetstream.streams_info()}
-    yield
-    for stream in await jetstream.streams_info():
-        if stream.config.name not in before:
-            await jetstream.delete_stream(stream.config.name or "")
-    await client.close()
-
-
-@pytest.fixture
 def session(
-    request: pytest.FixtureRequest, nats_url: str, tmp_path: Path, _emptied: None
+    request: pytest.FixtureRequest, own_server: LocalServer, tmp_path: Path
 ) -> Iterator[Session]:
-    name = request.node.callspec.params["name"]
-    with Session("".join(filter(str.isalnum, name)), nats_url, tmp_path) as session:
+    """No page finds another one's buckets."""
+    name = "".join(filter(str.isalnum, request.node.callspec.params["name"]))
+    with Session(name, own_server.url, tmp_path) as session:
         yield session
 
 
