@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Of all tests alone: a selection covers less, and is looked at in one process.
-WHOLE := $(if $(PYTEST_ARGS),,--cov --cov-fail-under=95 --numprocesses=2 --dist=worksteal)
+# A selection is looked at in one process.
+WHOLE := $(if $(PYTEST_ARGS),,--numprocesses=2 --dist=worksteal)
 BENCH_ARGS ?=
 
 # In the stamps' names: another interpreter makes the environments again.
@@ -23,11 +23,11 @@ REQUIREMENTS := pyproject.toml constraints.txt
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-test: $(TEST_READY) ## the tests and their coverage; of what is repeated a share
+test: $(TEST_READY) ## the tests; of what is repeated a share
 	$(if $(PYTEST_ARGS),,JSKV_TEST_SHARE=4) $(RUN) pytest $(WHOLE) $(PYTEST_ARGS)
 
 test-all: $(TEST_READY) ## all tests, with a nats-server of their own, and their coverage
-	$(RUN) pytest $(WHOLE)
+	$(RUN) pytest --cov --cov-fail-under=95 $(WHOLE)
 
 test-unit: $(TEST_READY) ## tests of pure code: no server, seconds
 	$(RUN) pytest tests/unit $(PYTEST_ARGS)
