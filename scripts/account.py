@@ -1,8 +1,8 @@
 """Where the time of a call goes, by part of the program.
 
-    python scripts/account.py               a minute; prints a table for each call
-    python scripts/account.py --quick       few calls, for the tests
-    python scripts/account.py --write-docs  puts the table into docs/benchmarks.md
+    python -m scripts.account               a minute; prints a table for each call
+    python -m scripts.account --quick       few calls, for the tests
+    python -m scripts.account --write-docs  puts the table into docs/benchmarks.md
 
 Each call is made many times under cProfile, whose own cost makes many small functions
 look dearer than they are: the shares tell, and the first row, which is without it.
@@ -15,18 +15,15 @@ import asyncio
 import cProfile
 import re
 import statistics
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from scripts.scale import Thread
+
 from jskv_saver import JetStreamSaver, LocalServer
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from scripts.scale import Thread  # noqa: E402
-
 PAGE = ROOT / "docs" / "benchmarks.md"
 CALLS = 1000
 STEPS = 100

@@ -1,8 +1,8 @@
 """How the cost of a call grows with its thread, and with the bucket.
 
-    python scripts/scale.py               two minutes; prints both tables
-    python scripts/scale.py --quick       small sizes, for the tests
-    python scripts/scale.py --write-docs  puts them, and their curves, into docs/
+    python -m scripts.scale               two minutes; prints both tables
+    python -m scripts.scale --quick       small sizes, for the tests
+    python -m scripts.scale --write-docs  puts them, and their curves, into docs/
 
 One thread is measured when it has so many checkpoints, and small threads are in
 a bucket that has so many keys of others. Medians; a whole thread is deleted.

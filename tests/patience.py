@@ -27,9 +27,9 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(_LOOK)
 
 
-def wait_until(true: Callable[[], bool]) -> None:
+def wait_until(true: Callable[[], bool], patience: float = PATIENCE) -> None:
     """The same, where no loop runs."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not true():
         assert time.monotonic() < end, "it does not happen"
         time.sleep(_LOOK)

@@ -218,10 +218,10 @@ def test_a_busy_machine_is_told_from_a_quiet_one() -> None:
     assert "noisy" in verdict([quiet, slow_disk])
 
 
-@pytest.mark.parametrize("script", ["scale.py", "account.py"])
+@pytest.mark.parametrize("script", ["scale", "account"])
 def test_the_quick_form_prints_its_tables(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, f"scripts/{script}", "--quick"],
+        [sys.executable, "-m", f"scripts.{script}", "--quick"],
         cwd=ROOT,
         capture_output=True,
         text=True,

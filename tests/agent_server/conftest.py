@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.isolation.operators import Operator, operated
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 
 from jskv_saver._server_process import free_port
 
@@ -102,13 +101,12 @@ def _environment(place: Place) -> dict[str, str]:
 
 
 def _await_answer(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    # Its imports alone are some six seconds of a processor.
-    end = time.monotonic() + 4 * PATIENCE
-    while True:
+    def answers() -> bool:
         try:
-            if httpx.get(f"{url}/ok").status_code == httpx.codes.OK:
-                return
+            return httpx.get(f"{url}/ok").status_code == httpx.codes.OK
         except httpx.HTTPError:
             assert process.poll() is None, log.read_text()
-        assert time.monotonic() < end, log.read_text()
-        time.sleep(0.05)
+            return False
+
+    # Its imports alone are some six seconds of a processor.
+    wait_until(answers, 4 * PATIENCE)

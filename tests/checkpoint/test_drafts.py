@@ -38,6 +38,8 @@ from jskv_saver.checkpoint.values import (
     bytes_of,
     greatest,
     join,
+    pack,
+    unpack,
     uuid_of,
 )
 from jskv_saver.document.model import Document
@@ -438,3 +440,25 @@ def test_large_values_of_one_checkpoint_share_no_name() -> None:
     laid, parts = lay_out(wanted, None, (), 524_288)
     assert len(parts) == 8
     assert value_bytes(laid.record, parts) == wanted.values
+
+
+def test_a_record_with_all_versions_in_one_map_is_read_and_continued() -> None:
+    """As records were stored before their channels' versions stood apart."""
+    state = {"small": 1, "large": "x" * 5000}
+    wanted = draft("5", state, {"small": 1, "large": 2.5, "gone": 7}, {}, parent="4")
+    laid, parts = lay_out(wanted, None, ("9", "3"), PART_SIZE)
+    data = encode_record(laid.record)
+    *first, of_channels, others, skeleton, metadata, channels = unpack(data["l"])
+    versions = dict(zip(channels, of_channels, strict=True)) | others
+    kinds = {name: ["msgpack", *row[1:]] for name, row in channels.items()}
+    data["l"] = pack((*first, versions, skeleton, metadata, kinds))
+    now = datetime.now(UTC)
+    record = decode_record(Document(("a", "t", "", "5"), data, 7, now, now))
+
+    assert record == stored(laid.record)._replace(stored_at=now)
+    assert record.versions == {"small": 1, "large": 2.5, "gone": 7}
+    assert value_bytes(record, parts) == wanted.values
+    child = draft("6", state, record.versions, {}, parent="5")
+    following, fresh = lay_out(child, Base(record, {}), ("9", "5"), PART_SIZE)
+    assert not fresh
+    assert value_bytes(stored(following.record), parts) == wanted.values

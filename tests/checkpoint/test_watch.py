@@ -233,11 +233,11 @@ async def test_a_slow_reader_of_a_memory_store_holds_what_is_there(
 ) -> None:
     monkeypatch.setattr("jskv_saver.adapters.memory.changes._MOST", 10)
     store = MemoryDocumentStore()
-    changes = store.changes("n", [("cp", ("a",))])
+    changes: Any = store.changes("n", [("cp", ("a",))])
     await changes.open()
     for n in range(1000):
         await store.put("n", "cp", "a", {"n": n})
-    assert len(changes._waiting) <= 11  # type: ignore[attr-defined]
+    assert len(changes._waiting) <= 11
     change = await changes.next()
     assert change.document is not None
     assert change.document.data == {"n": 999}

@@ -23,6 +23,10 @@ def _subclasses(cls: type[JskvError]) -> set[type[JskvError]]:
     return {cls}.union(*(_subclasses(sub) for sub in cls.__subclasses__()))
 
 
+def _name(cls: type[JskvError]) -> str:
+    return cls.__name__
+
+
 def _tree() -> dict[str, tuple[str, int, str]]:
     """Of the module's docstring: name → parent, code, remark."""
     parents = ["JskvError"]
@@ -97,9 +101,10 @@ def test_unknown_details_are_refused(cls: type[JskvError]) -> None:
         cls("x", colour="red")
 
 
-@pytest.mark.parametrize(
-    "cls", sorted(_subclasses(VersionConflictError), key=lambda cls: cls.__name__)
-)
+CONFLICTS = sorted(_subclasses(VersionConflictError), key=_name)
+
+
+@pytest.mark.parametrize("cls", CONFLICTS)
 def test_conflicts_all_tell_the_versions(cls: type[VersionConflictError]) -> None:
     error = cls("x", expected=1, actual=2)
     assert (error.expected, error.actual) == (1, 2)

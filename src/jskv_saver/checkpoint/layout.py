@@ -247,21 +247,14 @@ def decode_record(document: Document) -> Record:
     try:
         data, id = document.data, document.id[-1]
         digests = data["d"]
-        (
-            parent,
-            names,
-            run,
-            deltas,
-            format,
-            of_channels,
-            versions,
-            skeleton,
-            metadata,
-            channels,
-        ) = unpack(data["l"])
-        for name, version in zip(channels, of_channels, strict=True):
-            if version is not None:
-                versions[name] = version
+        layout = unpack(data["l"])
+        parent, names, run, deltas, format, *of_channels = layout[:-4]
+        versions, skeleton, metadata, channels = layout[-4:]
+        # Records of before have all versions in one map.
+        for known in of_channels:
+            for name, version in zip(channels, known, strict=True):
+                if version is not None:
+                    versions[name] = version
         table = [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]
         # At -1: the record's own bytes.
         table.append(b"")

@@ -66,11 +66,7 @@ def verify(
         agent,
         lambda places: _verify(places, threads or [], settle, namespace),
     )
-    if as_json:
-        rows = [{"severity": each.severity, **plain(each)} for each in found.findings]
-        print_json({"bucket": bucket, **plain(found), "findings": rows})
-    else:
-        _print(found)
+    _tell(found, bucket, as_json=as_json)
     if found.findings:
         raise typer.Exit(1)
 
@@ -107,13 +103,17 @@ def repair(
             return await _verify(places, threads or [], SETTLE, namespace)
 
         found = in_bucket(server, bucket, namespace, agent, mend)
+    _tell(found, bucket, as_json=as_json)
+    if found.findings and not dry_run:
+        raise typer.Exit(1)
+
+
+def _tell(found: _Looked, bucket: str, *, as_json: bool) -> None:
     if as_json:
         rows = [{"severity": each.severity, **plain(each)} for each in found.findings]
         print_json({"bucket": bucket, **plain(found), "findings": rows})
     else:
         _print(found)
-    if found.findings and not dry_run:
-        raise typer.Exit(1)
 
 
 async def _verify(

@@ -9,14 +9,14 @@ docs/monitoring.md.
 """
 
 try:
-    import opentelemetry.trace  # noqa: F401
+    from jskv_saver.otel.instrumenting import instrument
 except ModuleNotFoundError as exc:
+    if (exc.name or "").split(".")[0] != "opentelemetry":
+        raise
     raise ModuleNotFoundError(
         f"jskv_saver.otel needs opentelemetry-api (there is no {exc.name}); install it "
         'with: pip install "jskv-saver[otel]"',
         name=exc.name,
     ) from exc
-
-from jskv_saver.otel.instrumenting import instrument
 
 __all__ = ["instrument"]
