@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,23 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.base.id import uuid6
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from tests.checkpoint.saving import at, checkpoint, meta
+from tests.checkpoint.drafting import PART_SIZE, draft, found_by, stored, uuid_at
 
-from jskv_saver.checkpoint.config import parse_ref
 from jskv_saver.checkpoint.drafts import (
-    BESIDE,
     INLINE,
-    OWN,
     Base,
-    Draft,
-    draft_of,
     lay_out,
     value_bytes,
 )
 from jskv_saver.checkpoint.increments import Run
 from jskv_saver.checkpoint.layout import (
-    Record,
     decode_record,
     encode_record,
 )
@@ -35,62 +26,12 @@ from jskv_saver.checkpoint.values import (
     KNOWN,
     Entry,
     Typed,
-    bytes_of,
     greatest,
     join,
     pack,
     unpack,
-    uuid_of,
 )
 from jskv_saver.document.model import Document
-
-SERDE = JsonPlusSerializer()
-PART_SIZE = 20_000
-
-
-def draft(
-    id: str,
-    values: Mapping[str, Any],
-    versions: Mapping[str, Any],
-    new: Mapping[str, Any],
-    parent: str | None = None,
-    **metadata: Any,
-) -> Draft:
-    config = at(parent)
-    return draft_of(
-        parse_ref(config),
-        "agent",
-        SERDE,
-        lambda scope, id: None,
-        config,
-        checkpoint(id, values, versions),
-        meta(**metadata),
-        dict(new),
-    )
-
-
-def stored(record: Record) -> Record:
-    """The record as it is read back from its document."""
-    now = datetime.now(UTC)
-    fields = encode_record(record)
-    return decode_record(Document(("a", "t", "", record.id), fields, 7, now, now))
-
-
-def uuid_at(n: int) -> str:
-    """The id with this number among UUIDs."""
-    return f"00000000-0000-0000-0000-{n:012x}"
-
-
-def text(n: int) -> str:
-    """Text of 600 bytes that has nothing in common with another number's."""
-    return random.Random(n).randbytes(300).hex()
-
-
-def growing(n: int, log: Sequence[str], base: Base | None = None) -> Draft:
-    """A checkpoint with this number whose value grew since its parent."""
-    parent = base.record.id if base else None
-    return draft(uuid_at(n), {"log": log}, {"log": n}, {"log": n}, parent=parent)
-
 
 VALUES = st.dictionaries(
     st.sampled_from(["a", "b", "c\x00", "é", "half \ud83d"]),
@@ -154,23 +95,6 @@ def test_any_history_is_rebuilt(
         known = record.known
 
 
-def found_by(
-    record: Record, bases: Mapping[str, Base], apart: Mapping[bytes, bytes]
-) -> dict[bytes, bytes]:
-    """The parts of a record, each from where the record says that it is."""
-    parts: dict[bytes, bytes] = {}
-    located = record.located
-    for digest in record.digests():
-        id = located.get(digest)
-        if id is None:
-            parts[digest] = apart[digest]
-        else:
-            # Nobody refers to a record with a greater id.
-            assert uuid_of(id) <= record.id
-            parts[digest] = bases[uuid_of(id)].record.brought[digest]
-    return parts
-
-
 def test_a_record_is_read_as_it_was_written() -> None:
     wanted = draft(
         "5",
@@ -200,145 +124,6 @@ def test_small_values_are_in_the_record_and_large_ones_in_parts() -> None:
     assert [run.part for run in laid.record.channels["small"].runs] == [b""]
     assert laid.record.channels["large"].runs[0].part in parts
     assert len(parts) == 1
-
-
-def test_a_record_brings_its_few_new_bytes_and_others_refer_to_them_there() -> None:
-    log = [text(0)]
-    first, parts = lay_out(growing(1, log), None, (), PART_SIZE)
-    assert not parts
-    assert len(first.record.brought) == 1
-    chain = [first]
-    for n in range(2, 6):
-        log.append(text(n))
-        base = chain[-1]
-        laid, parts = lay_out(growing(n, log, base), base, (), PART_SIZE)
-        assert not parts
-        chain.append(laid)
-    last = stored(chain[-1].record)
-    # Its own part first, then those of its ancestors, each where it came from.
-    assert len(last.brought) == 1
-    assert [uuid_of(id) for id in last.located.values()] == [
-        uuid_at(n) for n in (5, 1, 2, 3, 4)
-    ]
-    assert list(last.located) == last.digests()
-    bases = {laid.record.id: laid for laid in chain}
-    found = value_bytes(last, found_by(last, bases, {}))
-    assert found["log"] == Typed(*SERDE.dumps_typed(log))
-
-
-def test_what_a_record_brings_is_bounded() -> None:
-    size = len(text(0))
-    for part_size, most in ((524_288, OWN), (PART_SIZE, OWN), (2048, 512)):
-        for count in range(1, 9):
-            log = [text(n) for n in range(count)]
-            laid, parts = lay_out(growing(1, log), None, (), part_size)
-            own = laid.record.own
-            assert bool(own) == (not parts)
-            assert bool(own) == (INLINE < count * (size + 2) + 1 <= most), count
-
-
-def test_new_bytes_in_more_than_one_part_are_all_apart() -> None:
-    laid, parts = lay_out(
-        draft(uuid_at(1), {"a": "a" * 600, "b": "b" * 3000}, {}, {}), None, (), 4096
-    )
-    assert len(parts) == 2
-    assert not laid.record.brought
-    assert not laid.record.located
-
-
-def test_a_record_with_much_in_itself_brings_nothing() -> None:
-    """Who looks for what it brings would read all of it."""
-    for size, brings in ((BESIDE - 1000, True), (BESIDE, False)):
-        wanted = draft(uuid_at(1), {"large": "l" * 600}, {}, {}, note="n" * size)
-        laid, parts = lay_out(wanted, None, (), 524_288)
-        assert (len(laid.record.inline) <= BESIDE) == brings
-        assert bool(laid.record.own) == brings
-        assert bool(parts) != brings
-
-
-def test_a_record_fits_a_document_with_what_it_brings() -> None:
-    """Its inline bytes, the pieces that it names and its own part are in one."""
-    part_size, log = 2048, [text(n) for n in range(4)]
-    first, _ = lay_out(growing(1, log), None, (), part_size)
-    base = first
-    for n in range(2, 60):
-        log = [*log[:2], *log[3:], f"{n} " * 60]
-        laid, _ = lay_out(growing(n, log, base), base, (), part_size)
-        size = sum(map(len, encode_record(laid.record).values()))
-        assert size < part_size + 4096 // 4, n
-        base = laid
-
-
-def test_a_record_brings_something_beside_parts_apart() -> None:
-    log = [text(n) for n in range(40)]
-    first, parts = lay_out(growing(1, log), None, (), PART_SIZE)
-    assert parts
-    assert not first.record.own
-    log.append(text(40))
-    second, none = lay_out(growing(2, log, first), first, (), PART_SIZE)
-    assert not none
-    record = stored(second.record)
-    assert [*record.located.values()] == [bytes_of(uuid_at(2))]
-    assert record.digests() == [*record.brought, *parts]
-
-
-@pytest.mark.parametrize("id", ["2", uuid_at(0xAB).upper(), "é"])
-def test_only_records_with_uuids_bring_parts(id: str) -> None:
-    log = [text(0)]
-    laid, parts = lay_out(draft(id, {"log": log}, {}, {}), None, (), PART_SIZE)
-    assert len(parts) == 1
-    assert encode_record(laid.record).keys() == {"l", "k", "d", "b"}
-    # Nor do they refer to those that do.
-    first, _ = lay_out(growing(1, log), None, (), PART_SIZE)
-    assert first.record.own
-    wanted = draft(id, {"log": log}, {"log": 1}, {}, parent=uuid_at(1))
-    laid, parts = lay_out(wanted, first, (), PART_SIZE)
-    assert not laid.record.located
-    assert len(parts) == 1
-    assert value_bytes(laid.record, parts) == wanted.values
-
-
-def test_a_record_refers_to_smaller_ids_only() -> None:
-    """Whoever puts an id again sees that greater ones are there, and looks at it."""
-    log = [text(0)]
-    first, _ = lay_out(growing(5, log), None, (), PART_SIZE)
-    log.append(text(1))
-    second, _ = lay_out(growing(7, log, first), first, (), PART_SIZE)
-    log.append(text(2))
-    for id, refers in ((3, False), (5, False), (6, False), (7, False), (8, True)):
-        laid, parts = lay_out(growing(id, log, second), second, (), PART_SIZE)
-        record = stored(laid.record)
-        assert not parts
-        assert record.own
-        others = {uuid_of(id) for id in record.located.values()} - {record.id}
-        assert others == ({uuid_at(5), uuid_at(7)} if refers else set())
-        bases = {each.record.id: each for each in (first, second, laid)}
-        found = value_bytes(record, found_by(record, bases, {}))
-        assert found["log"] == Typed(*SERDE.dumps_typed(log))
-
-
-def test_a_record_of_before_is_read_and_referred_to() -> None:
-    """Records that bring nothing have neither of the two fields."""
-    now = datetime.now(UTC)
-    fields = encode_record(
-        lay_out(growing(1, [text(0)]), None, (), PART_SIZE)[0].record
-    )
-    content = fields.pop("p")
-    assert fields.keys() == {"l", "k", "d", "b"}
-    path = ("agent", "t", "", uuid_at(1))
-    old = decode_record(Document(path, fields, 7, now, now))
-    assert not old.brought
-    assert not old.located
-    parts = {old.digests()[0]: content}
-    first = Base(old, value_bytes(old, parts))
-    wanted = growing(2, [text(0), text(1)], first)
-    laid, none = lay_out(wanted, first, (), PART_SIZE)
-    assert not none
-    record = stored(laid.record)
-    assert [*record.located.values()] == [bytes_of(uuid_at(2))]
-    assert record.digests()[1:] == old.digests()
-    found = value_bytes(record, found_by(record, {record.id: laid}, parts))
-    assert found == wanted.values
 
 
 def test_many_small_values_do_not_swell_the_record() -> None:

@@ -2,71 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
-from tests.checkpoint.saving import at, ids, put, put_chain
+from tests.checkpoint.saving import put
 from tests.integration.commands import Result, Run
-from tests.integration.conftest import run
+from tests.removal.commanding import NAMES, Fill, Look
 
 from jskv_saver import (
-    CollectionSpec,
     Encryption,
-    FieldSpec,
-    JetStreamDocumentStore,
-    JetStreamSaver,
 )
-
-__all__ = ["run"]
-
-Fill = Callable[..., None]
-Look = Callable[..., Any]
-NAMES = ["1", "2", "3", "4"]
-
-
-@pytest.fixture
-def fill(nats_url: str, bucket: str) -> Fill:
-    """Put a chain of checkpoints in two namespaces of each thread."""
-
-    async def filled(threads: tuple[str, ...], **saver: Any) -> None:
-        async with JetStreamSaver.from_conn_string(
-            nats_url, bucket=bucket, **saver
-        ) as keeper:
-            for thread in threads:
-                for ns in ("", "child:1"):
-                    await put_chain(keeper, NAMES, thread=thread, ns=ns, run_id="r")
-                await keeper.aput_writes(at("4", thread=thread), [("c", 1)], "task")
-
-    return lambda *threads, **saver: asyncio.run(filled(threads, **saver))
-
-
-@pytest.fixture
-def use(nats_url: str, bucket: str) -> Look:
-    """Do something with a saver."""
-
-    async def used(
-        act: Callable[[JetStreamSaver], Awaitable[Any]], **saver: Any
-    ) -> Any:
-        async with JetStreamSaver.from_conn_string(
-            nats_url, bucket=bucket, **saver
-        ) as keeper:
-            return await act(keeper)
-
-    return lambda act, **saver: asyncio.run(used(act, **saver))
-
-
-@pytest.fixture
-def left(use: Look) -> Look:
-    """The ids of a thread's checkpoints."""
-    return lambda thread="t", ns="", **saver: use(
-        lambda keeper: ids(keeper, at(thread=thread, ns=ns)), **saver
-    )
 
 
 def test_a_prune_says_what_it_does_and_does_it(
@@ -241,132 +189,6 @@ def test_pins_are_listed_with_their_names(run: Run, fill: Fill) -> None:
     assert run("pinned", "--json").json["pinned"] == [
         {"namespace": "default", "agent": "default", "thread": "t", "pins": ["legal"]}
     ]
-
-
-async def _break(store: JetStreamDocumentStore) -> None:
-    await store.delete("default", "th", ("default", "t", ""))
-    await store.put("default", "bl", ("default", "t", "", "ab" * 16), {"b": b"x"})
-
-
-def _broken(nats_url: str, bucket: str) -> None:
-    async def broken() -> None:
-        async with JetStreamDocumentStore.from_conn_string(
-            nats_url, bucket=bucket
-        ) as store:
-            await _break(store)
-
-    asyncio.run(broken())
-
-
-def test_verify_exits_with_1_on_any_finding_and_repair_mends(
-    run: Run, fill: Fill, nats_url: str, bucket: str
-) -> None:
-    fill("t", "u")
-    whole = run("verify")
-    assert whole == Result(0, "2 threads, 16 checkpoints: all is whole\n", "")
-    _broken(nats_url, bucket)
-    found = run("verify", "--settle", "0")
-    assert found.code == 1
-    assert "error: missing-index  th/default/t/ of namespace default" in found.out
-    assert "wrong-part" in found.out
-    assert found.out.splitlines()[-1].endswith(": 3 findings")
-    assert run("verify", "u").code == 0
-    as_json = run("verify", "t", "--settle", "0", "--json")
-    assert as_json.code == 1
-    kinds = {(each["kind"], each["severity"]) for each in as_json.json["findings"]}
-    assert kinds == {
-        ("missing-index", "error"),
-        ("wrong-part", "error"),
-        ("unreachable", "warning"),
-    }
-    assert as_json.json["checkpoints"] == 8
-
-    refused = run("repair")
-    assert refused.code == 1
-    assert "Mend 3 findings?" in refused.err
-    assert run("repair", "--dry-run").code == 0
-    assert run("verify").code == 1
-    mended = run("repair", "--yes")
-    assert mended.code == 0
-    assert mended.out.splitlines()[-1].endswith(": all is whole")
-    assert run("verify") == whole
-    assert run("repair") == whole
-
-
-def test_a_thread_without_its_index_is_found_too(
-    run: Run, fill: Fill, use: Look
-) -> None:
-    """Of the whole namespace no thread is indexed."""
-    fill("t", namespace="other")
-
-    async def unindexed(saver: JetStreamSaver) -> None:
-        prefix = ("default", "t")
-        await saver.store.delete("other", ["th"], prefix, subtree=True)
-
-    use(unindexed)
-    assert run("verify").out.count("missing-index") == 2
-    assert run("repair", "--yes").code == 0
-    assert run("threads", "--json").json["total"] == 1
-
-
-def test_collections_are_verified_and_repaired_as_well(
-    run: Run, fill: Fill, nats_url: str, bucket: str
-) -> None:
-    fill("t")
-    spec = CollectionSpec("notes", (FieldSpec("state", "string", indexed=True),))
-
-    async def declare() -> None:
-        async with JetStreamDocumentStore.from_conn_string(
-            nats_url, bucket=bucket
-        ) as store:
-            await store.ensure_collection("mine", spec)
-            await store.put("mine", "notes", "1", {"state": "open"})
-            for hint in await store._bucket.names(["ix./mine.>"]):
-                await store._bucket.purge(hint)
-
-    asyncio.run(declare())
-    found = run("verify")
-    assert found.code == 1
-    assert "missing-index  ix./mine.notes.state.3open.1." in found.out
-    assert "1 thread, 8 checkpoints, 1 collection: 1 finding" in found.out
-    # About threads that are named, or one agent, no collection is looked at.
-    assert run("verify", "t").code == 0
-    assert run("verify", "--agent", "default").code == 0
-    assert run("repair", "--namespace", "mine", "--yes").code == 0
-    assert run("verify").code == 0
-
-
-def test_damage_that_no_repair_mends_stays_an_error(
-    run: Run, fill: Fill, use: Look
-) -> None:
-    fill("t", "u")
-
-    async def damage(saver: JetStreamSaver) -> None:
-        path = ("default", "t", "", "2")
-        document = await saver.store.get("default", "cp", path)
-        await saver.store.put("default", "cp", path, {**document.data, "l": b"\xff"})
-        await saver.store.put("default", "rn", ("default", "u", "r9", ""), {})
-
-    use(damage)
-    result = run("prune", "--keep-last", "1", "--dry-run")
-    assert result.code == 0
-    assert "thread u of" in result.out
-    assert result.out.splitlines()[-1] == "damaged: t"
-    result = run("prune", "--keep-last", "1", "--yes")
-    assert result.code == 1
-    assert "('default', 't', '', '2') is not readable" in result.err
-    # Nothing else is left to do; that one could not be done.
-    result = run("prune", "--keep-last", "1", "--yes")
-    assert (result.code, result.out.splitlines()) == (
-        1,
-        ["damaged: t", "nothing to remove"],
-    )
-    result = run("repair", "--yes")
-    assert result.code == 1
-    assert result.out.splitlines()[-1].endswith(": 1 finding")
-    assert "error: corrupt  cp/default/t//2" in result.out.splitlines()[-2]
-    assert run("delete", "t", "--yes").code == 0
-    assert run("verify").code == 0
 
 
 def test_an_encrypted_thread_needs_its_key_for_all_but_its_deletion(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import struct
 import uuid
-from datetime import UTC, datetime, timedelta, timezone
-from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.unit.key_texts import BORDERS, LEGAL, SCALARS, TEXTS, UUIDS
 
 from jskv_saver._nats.tokens import (
     TOKEN_LIMIT,
@@ -22,31 +19,9 @@ from jskv_saver._nats.tokens import (
     is_digested,
 )
 from jskv_saver.adapters.jetstream import keys
-from jskv_saver.adapters.jetstream.values import is_ordered, kind_of_token, value_token
+from jskv_saver.adapters.jetstream.values import value_token
 from jskv_saver.document.model import ANY
 from jskv_saver.errors import CorruptDocumentError, InvalidRequestError
-
-# Characters around every border of the escape rules, and one of each UTF-8 length.
-BORDERS = "\x00\x2c-./09:@AZ[^_`ayz{|\x7f\x80\xe9\u07ff\u0800\uffff\U00010000\U0010ffff"
-TEXTS = st.one_of(
-    st.text(alphabet=BORDERS, max_size=12),
-    st.text(alphabet="-_z", max_size=12),
-    st.text(max_size=300),
-)
-UUIDS = st.uuids().map(str)
-LEGAL = re.compile(r"[-/_=a-zA-Z0-9]+").fullmatch
-SCALARS: st.SearchStrategy[Any] = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**63), 2**63 - 1),
-    st.integers(-3, 3),
-    st.integers(2**53 - 2, 2**53 + 2),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from([2.0**53, -(2.0**53), 2.0**63, 5e-324, -5e-324, 0.0, -0.0, 1.5]),
-    st.text(alphabet=BORDERS, max_size=6),
-    st.datetimes(timezones=st.just(UTC)),
-    st.binary(max_size=8),
-)
 
 
 def matches(filter: str, key: str) -> bool:
@@ -144,11 +119,17 @@ class TestTokens:
 
 
 SEGMENTS = st.one_of(TEXTS, UUIDS, st.text(min_size=600, max_size=700))
+
+
 PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map(tuple)
+
+
 COLLECTIONS = st.one_of(
     st.sampled_from(sorted(keys.RESERVED)),
     st.sampled_from(["docs", "d", "é", "i", "ix2"]),
 )
+
+
 NAMES = st.sampled_from(["", "ns", "d", "/ns", "a.b", "*", ">", "c"])
 
 
@@ -299,95 +280,6 @@ class TestIndexKeys:
         assert keys.split_index_key(key, width=1) == ([token], document)
         tailed = keys.split_index_key(f"{key}.tail", width=1, tail=1)
         assert tailed == ([token], document)
-
-
-KINDS = ("null", "bool", "number", "string", "datetime", "bytes", "list", "dict")
-
-
-def rank(value: Any) -> tuple[int, Any]:
-    """The order of queries, by exact value."""
-    if value is None:
-        return 0, 0
-    if isinstance(value, bool):
-        return 1, value
-    if isinstance(value, int | float):
-        return 2, Fraction(value)
-    for number, kind in enumerate((str, datetime, bytes), 3):
-        if isinstance(value, kind):
-            return number, value
-    raise AssertionError(value)
-
-
-class TestValueTokens:
-    @given(SCALARS, SCALARS)
-    @example(2**53, 2**53 + 1)
-    @example(2.0**53, 2**53 + 1)
-    @example(-(2**63), -(2.0**63))
-    @example(1, True)
-    @example(0.0, -0.0)
-    @example(5e-324, 0)
-    def test_order_and_equality_are_those_of_queries(
-        self, left: Any, right: Any
-    ) -> None:
-        one, two = value_token(left), value_token(right)
-        assert LEGAL(one)
-        assert (one == two) == (rank(left) == rank(right))
-        assert (one < two) == (rank(left) < rank(right))
-        assert KINDS.index(kind_of_token(one)) == rank(left)[0]
-        assert is_ordered(one)
-
-    def test_the_same_instant_in_another_zone(self) -> None:
-        here = datetime(2024, 5, 1, 12, tzinfo=UTC)
-        there = here.astimezone(timezone(timedelta(hours=5)))
-        assert value_token(here) == value_token(there)
-        early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
-        assert value_token(early) < value_token(datetime(1, 1, 1, tzinfo=UTC))
-
-    @given(st.lists(SCALARS, max_size=4), st.lists(SCALARS, max_size=4))
-    def test_containers_are_equal_by_structure(
-        self, left: list[Any], right: list[Any]
-    ) -> None:
-        same = [rank(v) for v in left] == [rank(v) for v in right]
-        assert (value_token(left) == value_token(right)) == same
-        assert (value_token([left]) == value_token([right])) == same
-        assert (value_token({"a": left}) == value_token({"a": right})) == same
-        assert not is_ordered(value_token(left))
-
-    def test_containers_apart(self) -> None:
-        values: list[Any] = [[], {}, [[]], [{}], [None], {"": None}, {"a": 1, "b": 2}]
-        values += [{"a": {"b": 2}}, ["a", "b"], ["a.b"], [1], [True], ["1"], [b"1"]]
-        assert len({value_token(value) for value in values}) == len(values)
-        assert value_token({"a": 1, "b": 2}) == value_token({"b": 2.0, "a": 1})
-
-    def test_long_values_are_good_for_equality(self) -> None:
-        values: list[Any] = ["x" * 513, "x" * 514, b"x" * 257, b"x" * 258]
-        tokens = [value_token(value) for value in values]
-        assert len(set(tokens)) == 4
-        assert not any(map(is_ordered, tokens))
-        assert all(len(token) < 60 for token in tokens)
-        assert value_token("x" * 513) == tokens[0]
-        kinds = [kind_of_token(token) for token in tokens]
-        assert kinds == ["string"] * 2 + ["bytes"] * 2
-
-    @pytest.mark.parametrize(
-        "value", [float("nan"), float("inf"), 2**64, -(2**65), object(), {1}, 1j]
-    )
-    def test_what_cannot_be_stored_is_refused(self, value: Any) -> None:
-        with pytest.raises(InvalidRequestError):
-            value_token(value)
-
-    def test_every_float_around_a_power_of_two(self) -> None:
-        bits = [
-            struct.unpack(">q", struct.pack(">d", 2.0**e))[0] for e in (-1074, 0, 53)
-        ]
-        floats = [
-            struct.unpack(">d", struct.pack(">q", bit + step))[0]
-            for bit in bits
-            for step in (0, 1, 2)
-        ]
-        numbers = sorted([*floats, *(-f for f in floats), 0, 1, 2**53 + 1])
-        tokens = [value_token(number) for number in numbers]
-        assert tokens == sorted(tokens)
 
 
 def test_a_uuid_path_is_readable() -> None:

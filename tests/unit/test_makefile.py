@@ -35,13 +35,23 @@ def test_the_same_interpreter_keeps_the_environment(folder: Path) -> None:
     assert "Making" not in done.stdout
 
 
-def test_coverage_is_measured_of_all_tests_and_of_no_selection(folder: Path) -> None:
-    whole = make(folder, "--dry-run", "test", f"PYTHON={sys.executable}")
-    assert "pytest --cov --cov-fail-under=95" in whole.stdout
-    assert "--numprocesses=2" in whole.stdout
+def test_a_share_is_run_by_test_and_all_with_their_coverage_by_test_all(
+    folder: Path,
+) -> None:
+    share = make(folder, "--dry-run", "test", f"PYTHON={sys.executable}")
+    assert "JSKV_TEST_SHARE=4 .venv-test/bin/python -m pytest" in share.stdout
+    assert "--numprocesses=2" in share.stdout
+    assert "--cov" not in share.stdout
+    whole = make(folder, "--dry-run", "test-all", f"PYTHON={sys.executable}")
+    assert "pytest --cov --cov-fail-under=95 --numprocesses=2" in whole.stdout
+    assert "JSKV_TEST_SHARE" not in whole.stdout
+
+
+def test_a_selection_is_run_whole_and_in_one_process(folder: Path) -> None:
     args = "PYTEST_ARGS=-k server"
     some = make(folder, "--dry-run", "test", f"PYTHON={sys.executable}", args)
     assert "pytest  -k server" in some.stdout
+    assert "JSKV_TEST_SHARE" not in some.stdout
     assert "--cov" not in some.stdout
     assert "--numprocesses" not in some.stdout
 
