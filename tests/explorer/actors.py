@@ -20,7 +20,7 @@ from tests.explorer.ledger import (
     Removal,
     State,
 )
-from tests.explorer.messages import Message
+from tests.explorer.messages import NO_ID, Message
 from tests.explorer.sizes import ALONE, FEW
 
 from jskv_saver import DocumentCheckpointSaver
@@ -36,7 +36,7 @@ Script = Callable[["Actor"], Awaitable[None]]
 
 def full(name: str) -> str:
     """The id of what has a short name in scripts: a UUID, or it would bring nothing."""
-    return f"00000000-0000-0000-0000-{name:0>12}"
+    return f"{NO_ID}{name:0>12}"
 
 
 class Gate:

@@ -8,9 +8,12 @@ from typing import Any
 
 from tests.explorer.contents import content_of, with_mentions
 
-from jskv_saver.checkpoint.layout import EPOCH, RECORDS, WRITES
+from jskv_saver.checkpoint.layout import DIGEST, EPOCH, RECORDS, WRITES
 from jskv_saver.document.model import ANY, Pattern
 from jskv_saver.document.port import DocumentStore
+
+NO_ID = "00000000-0000-0000-0000-"
+"""What the ids of all checkpoints of the scripts begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,17 @@ def _commute(one: Message, other: Message) -> bool:
 
 
 def name_of(collection: str, path: str | Pattern) -> str:
-    """A document's or an area's name in a trace: without agent, thread, namespace."""
+    """A document's or an area's name in a trace: without agent, thread, namespace.
+
+    What differs has another name: it is all that tells where a read of many is.
+    """
     segments = (path,) if isinstance(path, str) else tuple(path)
-    rest = ["*" if each is ANY else each[:8] or "-" for each in segments[3:]]
+    rest = ["*" if each is ANY else _shown(each) for each in segments[3:]]
     return "/".join([collection, *rest])
+
+
+def _shown(segment: str) -> str:
+    """A checkpoint id as scripts have it, the beginning of a digest, or a name."""
+    if segment.startswith(NO_ID):
+        return segment.removeprefix(NO_ID).lstrip("0") or "0"
+    return (segment[:8] if len(segment) == 2 * DIGEST else segment) or "-"
