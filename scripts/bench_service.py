@@ -35,6 +35,7 @@ from jskv_saver import (
 from jskv_saver._nats.connection import Connection
 from jskv_saver._nats.listener import Listener
 from jskv_saver._nats.requests import Requests
+from jskv_saver._nats.waiting import Message
 
 SIZES = (100, 1_000, 10_000, 100_000)
 Call = Callable[[], Awaitable[Any]]
@@ -133,7 +134,9 @@ async def run(url: str, rounds: int) -> float:
                                 client.request, "echo.plain", body, timeout=5
                             ),
                             "direct": partial(
-                                requests.request, "echo.direct", body, write=False
+                                requests.request,
+                                Message("echo.direct", body),
+                                write=False,
                             ),
                             "remote": call(remote, "remote", collection),
                         },

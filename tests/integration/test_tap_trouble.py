@@ -270,11 +270,12 @@ async def test_more_than_the_server_takes_is_too_large(
     headers = {"A": "b"}
     framed = 64 * KB - len("NATS/1.0\r\nA: b\r\n\r\n")
     with pytest.raises(DocumentTooLargeError) as caught:
-        await requests.request("a", bytes(framed + 1), headers, write=True)
+        await requests.request(Message("a", bytes(framed + 1), headers), write=True)
     assert (caught.value.size, caught.value.limit) == (64 * KB + 1, 64 * KB)
     assert "nothing was sent" in str(caught.value)
     front = f"$KV.{bucket}."
-    answer = await requests.request(f"{front}b", bytes(framed), headers, write=True)
+    fits = Message(f"{front}b", bytes(framed), headers)
+    answer = await requests.request(fits, write=True)
     assert json.loads(answer.data)["seq"] == 2
     # Of a batch something was sent by then.
     with pytest.raises(UnknownOutcomeError, match="interrupted: nothing"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
 from nats.aio.client import Client
@@ -113,20 +113,11 @@ class Requests:
             self._set_tap(client)
         return client
 
-    async def request(
-        self,
-        subject: str,
-        payload: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        *,
-        write: bool,
-    ) -> Answer:
+    async def request(self, message: Message, *, write: bool) -> Answer:
         """Send one message and return its answer.
 
         Args:
-            subject: Where to.
-            payload: The body.
-            headers: Its headers.
+            message: The message.
             write: A lost answer leaves a write in doubt.
 
         Raises:
@@ -135,7 +126,6 @@ class Requests:
             PermissionDeniedError: The server refuses the subject.
             NobodyListensError: Nobody listens on the subject.
         """
-        message = Message(subject, payload, headers)
         return cast(Answer, await self._exchange(Waiting, message, write))
 
     async def collect(self, subject: str, payload: bytes) -> list[Answer]:
@@ -202,8 +192,9 @@ class Requests:
         *,
         sent: bool = False,
     ) -> None:
-        subject, payload, headers = message
-        head = encode_headers(headers) if headers else b""
+        subject, payload, headers, head = message
+        if headers and not head:
+            head = encode_headers(headers)
         size = len(head) + len(payload)
         tap = self._tap
         if size > client.max_payload or _ILLEGAL(subject):

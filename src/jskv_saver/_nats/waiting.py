@@ -28,11 +28,13 @@ class Message(NamedTuple):
         subject: Where to.
         payload: The body.
         headers: Its headers.
+        head: The same, encoded, where the caller had to.
     """
 
     subject: str
     payload: bytes
     headers: Mapping[str, str] | None = None
+    head: bytes = b""
 
 
 class BatchAnswer(NamedTuple):

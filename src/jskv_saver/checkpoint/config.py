@@ -127,6 +127,14 @@ def parse_text(name: str, value: object) -> str:
     Raises:
         InvalidRequestError: It is no text, or none that can be stored.
     """
+    if (
+        type(value) is str
+        and value.isascii()
+        and "\0" not in value
+        and len(value) <= _MAX_BYTES
+    ):
+        # The usual ids: this runs several times for each call.
+        return value
     if not isinstance(value, str):
         raise InvalidRequestError(
             f"{name} must be text, not {type(value).__name__}: {value!r:.80}"

@@ -117,8 +117,14 @@ class Draft(NamedTuple):
 
         Whoever puts an id again must see what refers to it: only greater ids do.
         """
-        located = base.record.located
-        return bool(located) and bytes_of(self.id) <= max(located.values())
+        record = base.record
+        if not (record.own or record.bringers):
+            return False
+        raw = bytes_of(self.id)
+        # What a record refers to has no greater id than its own.
+        if raw and raw > bytes_of(record.id):
+            return False
+        return raw <= max(record.located.values())
 
     def without(self, base: Base) -> Draft:
         """The same, with the parent's values in the place of references to them.
@@ -131,7 +137,7 @@ class Draft(NamedTuple):
                 entry = base.record.channels[channel]
                 if channel in base.values:
                     values[channel] = base.values[channel]
-                elif not any(run.part for run in entry.runs):
+                elif not entry.named:
                     content = join(entry, base.record.inline, {})
                     values[channel] = Typed(entry.kind, content)
         return self._replace(values=values)
@@ -311,12 +317,13 @@ def lay_out(
     for channel, value in draft.values.items():
         if base is not None and draft.carries(channel, base):
             entry = base.record.channels[channel]
-            if not any(run.part for run in entry.runs):
+            of_parts = entry.named
+            if not of_parts:
                 # What the parent has, whatever was at hand when this was serialised.
                 value = Typed(entry.kind, join(entry, base.record.inline, {}))
-            elif all(run.part for run in entry.runs):
+            elif of_parts == len(entry.runs):
                 entries[channel] = entry
-                named += len(entry.runs)
+                named += of_parts
                 # Serialising the same value twice need not give the same bytes.
                 if channel in base.values:
                     values[channel] = base.values[channel]

@@ -114,12 +114,16 @@ class Heads:
 
     def set(self, scope: Scope, head: Head) -> None:
         """Remember a head."""
-        self.forget(scope)
         size = head.size
         if size > MAX_BYTES:
             head, size = head._replace(base=None, names=None), 0
+        before = self._heads.get(scope)
+        if before is None:
+            self._threads.setdefault(scope[:2], set()).add(scope)
+        else:
+            self._bytes -= before[1]
+            self._heads.move_to_end(scope)
         self._heads[scope] = head, size
-        self._threads.setdefault(scope[:2], set()).add(scope)
         self._bytes += size
         while len(self._heads) > MAX_SCOPES or self._bytes > MAX_BYTES:
             self.forget(next(iter(self._heads)))

@@ -77,11 +77,12 @@ def plan(old: bytes, runs: Sequence[Run], new: bytes) -> list[Run | Fresh]:
         _add_fresh(pieces, at, match.new_at)
         at = match.new_at
         for run in _slice(runs, match.old_at, match.length):
-            if run.length < _TINY or not run.part:
-                _add_fresh(pieces, at, at + run.length)
+            part, _, length = run
+            if length < _TINY or not part:
+                _add_fresh(pieces, at, at + length)
             else:
                 pieces.append(run)
-            at += run.length
+            at += length
     _add_fresh(pieces, at, len(new))
     return _bounded(pieces, len(new))
 
@@ -199,15 +200,23 @@ def _common_suffix_at(old: bytes, i: int, new: bytes, j: int, limit: int) -> int
     return length
 
 
-def _slice(runs: Sequence[Run], start: int, length: int) -> Iterator[Run]:
+def _slice(runs: Sequence[Run], start: int, length: int) -> list[Run]:
+    """What is behind a slice of a value: most runs as they are."""
+    found: list[Run] = []
     at, end = 0, start + length
     for run in runs:
-        low, high = max(start, at), min(end, at + run.length)
-        if low < high:
-            yield Run(run.part, run.offset + low - at, high - low)
-        at += run.length
-        if at >= end:
-            return
+        size = run[2]
+        after = at + size
+        if after > start:
+            if start <= at and after <= end:
+                found.append(run)
+            else:
+                low, high = max(start, at), min(end, after)
+                found.append(Run(run[0], run[1] + low - at, high - low))
+            if after >= end:
+                break
+        at = after
+    return found
 
 
 def _add_fresh(pieces: list[Run | Fresh], start: int, end: int) -> None:
@@ -220,25 +229,23 @@ def _add_fresh(pieces: list[Run | Fresh], start: int, end: int) -> None:
 
 
 def _length(piece: Run | Fresh) -> int:
-    return piece.length if isinstance(piece, Run) else piece.end - piece.start
-
-
-def _size_class(length: int) -> int:
-    size_class, bound = 0, _CLASS_0
-    while length >= bound:
-        size_class, bound = size_class + 1, bound * FANOUT
-    return size_class
+    return piece[2] if len(piece) == 3 else piece[1] - piece[0]
 
 
 def _bounded(pieces: list[Run | Fresh], total: int) -> list[Run | Fresh]:
-    if len(pieces) < FANOUT:
-        return pieces
-    for size_class in range(_size_class(total) + 1):
-        pieces = _merge_class(pieces, size_class)
+    least, bound = 0, _CLASS_0
+    while len(pieces) >= FANOUT and least <= total:
+        in_class = [least <= _length(piece) < bound for piece in pieces]
+        if sum(in_class) >= FANOUT:
+            pieces = _merged(pieces, in_class)
+        least, bound = bound, bound * FANOUT
     return pieces if len(pieces) <= MAX_RUNS else [Fresh(0, total)]
 
 
-def _merge_class(pieces: list[Run | Fresh], size_class: int) -> list[Run | Fresh]:
+def _merged(
+    pieces: Sequence[Run | Fresh], in_class: Sequence[bool]
+) -> list[Run | Fresh]:
+    """Pieces of which `FANOUT` neighbours in one size class are one."""
     merged: list[Run | Fresh] = []
     group: list[Run | Fresh] = []
     at = start = 0
@@ -254,18 +261,17 @@ def _merge_class(pieces: list[Run | Fresh], size_class: int) -> list[Run | Fresh
                     merged.append(piece)
         group.clear()
 
-    for piece in pieces:
-        length = _length(piece)
-        if _size_class(length) != size_class:
+    for piece, fits in zip(pieces, in_class, strict=True):
+        if fits:
+            if not group:
+                start = at
+            group.append(piece)
+        else:
             flush()
             if isinstance(piece, Fresh):
                 _add_fresh(merged, *piece)
             else:
                 merged.append(piece)
-        else:
-            if not group:
-                start = at
-            group.append(piece)
-        at += length
+        at += _length(piece)
     flush()
     return merged

@@ -7,7 +7,6 @@ refused and start again. Therefore nobody waits for a put that is stuck.
 from __future__ import annotations
 
 import asyncio
-from weakref import WeakValueDictionary
 
 from jskv_saver.checkpoint.layout import Scope
 
@@ -19,39 +18,45 @@ class Turns:
     """Whose turn it is, by namespace. Used on one event loop."""
 
     def __init__(self) -> None:
-        self._queues: WeakValueDictionary[Scope, _Queue] = WeakValueDictionary()
+        self._queues: dict[Scope, _Queue] = {}
 
     def take(self, scope: Scope) -> Turn:
         """A turn: `async with` waits for it, and passes it on at the end."""
-        queue = self._queues.get(scope)
-        if queue is None:
-            queue = self._queues[scope] = _Queue()
-        return Turn(queue)
+        return Turn(self._queues, scope)
 
 
 class Turn:
     """One put's place in the queue."""
 
-    __slots__ = ("_is_first", "_queue")
+    __slots__ = ("_is_first", "_queue", "_queues", "_scope")
 
-    def __init__(self, queue: _Queue) -> None:
-        self._queue = queue
+    def __init__(self, queues: dict[Scope, _Queue], scope: Scope) -> None:
+        self._queues = queues
+        self._scope = scope
         self._is_first = False
 
     async def __aenter__(self) -> None:
-        self._queue.users += 1
+        queue = self._queues.get(self._scope)
+        if queue is None:
+            queue = self._queues[self._scope] = _Queue()
+        self._queue = queue
+        queue.users += 1
         try:
-            self._is_first = await self._queue.wait()
+            self._is_first = await queue.wait()
         except BaseException:
-            self._queue.users -= 1
+            self._leave()
             raise
 
     async def __aexit__(self, *exc: object) -> None:
-        queue = self._queue
-        queue.users -= 1
         if self._is_first:
-            queue.finished += 1
-            queue.lock.release()
+            self._queue.finished += 1
+            self._queue.lock.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._queue.users -= 1
+        if not self._queue.users:
+            del self._queues[self._scope]
 
 
 class _Queue:

@@ -86,6 +86,11 @@ class Entry:
             return sum(self._flat[2::3])
         return sum([run.length for run in self._runs])
 
+    @property
+    def named(self) -> int:
+        """How many of its runs name a part; the others are the record's own bytes."""
+        return len([True for part, _, _ in self.pieces() if part])
+
 
 class Entries(Mapping[str, Entry]):
     """The values of a record that was read, each made an entry when it is asked for.

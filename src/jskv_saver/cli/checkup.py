@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from jskv_saver._nats.connection import Connection
 from jskv_saver._nats.requests import Requests
-from jskv_saver._nats.waiting import NobodyListensError
+from jskv_saver._nats.waiting import Message, NobodyListensError
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.options import BucketOptions
 from jskv_saver.adapters.jetstream.stream import (
@@ -289,7 +289,8 @@ class Checkup:
         denied = 0
         for purpose, subject, payload, headers, needed in self._attempts():
             try:
-                await self._requests.request(subject, payload, headers, write=False)
+                message = Message(subject, payload, headers)
+                await self._requests.request(message, write=False)
             except PermissionDeniedError:
                 denied += 1
                 make = error if needed else warning

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from jskv_saver._nats.faults import ApiError, error_of
 from jskv_saver._nats.requests import Requests
-from jskv_saver._nats.waiting import NobodyListensError
+from jskv_saver._nats.waiting import Message, NobodyListensError
 from jskv_saver.adapters.jetstream.stream import stream_name
 from jskv_saver.errors import (
     BucketNotFoundError,
@@ -81,7 +81,7 @@ class Api:
         payload = b"" if request is None else json.dumps(request).encode()
         subject = self.subject(name)
         try:
-            msg = await self._requests.request(subject, payload, write=write)
+            msg = await self._requests.request(Message(subject, payload), write=write)
         except NobodyListensError as exc:
             raise StoreUnavailableError(
                 f"no JetStream at {self._requests.connection.where}: start that server "

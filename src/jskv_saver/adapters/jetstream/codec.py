@@ -89,9 +89,10 @@ def encode(
         rest = {name: value for name, value in data.items() if name not in names}
         content = [rest, [[name, len(value)] for name, value in large]]
     encoded = cbor2.dumps(content if path is None else [path, content])
+    last = (updated - _EPOCH) // _MICROSECOND
     header = _HEADER.pack(
-        (created - _EPOCH) // _MICROSECOND,
-        (updated - _EPOCH) // _MICROSECOND,
+        last if created is updated else (created - _EPOCH) // _MICROSECOND,
+        last,
         (0 if path is None else _WITH_PATH) | (_WITH_TAILS if large else 0),
     )
     pieces = [header, encoded]

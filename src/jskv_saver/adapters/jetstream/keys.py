@@ -314,9 +314,9 @@ def is_complete(path: KeyPath) -> TypeGuard[Path]:
 def needs_path(path: Path) -> bool:
     """Whether a segment is digested in the key, so that the body must hold the path."""
     # No character takes more than six bytes, so a short segment is never digested.
-    return any(
-        len(segment) > _SHORT and is_digested(encode_token(segment)) for segment in path
-    )
+    if max(map(len, path), default=0) <= _SHORT:
+        return False
+    return any(is_digested(encode_token(segment)) for segment in path)
 
 
 def split_index_key(key: str, *, width: int, tail: int = 0) -> tuple[list[str], str]:

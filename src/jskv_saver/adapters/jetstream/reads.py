@@ -10,7 +10,7 @@ from typing import Any, Final
 from jskv_saver._nats.faults import ApiError, Status, error_of
 from jskv_saver._nats.requests import Requests
 from jskv_saver._nats.tap import Answer, status_of
-from jskv_saver._nats.waiting import NobodyListensError
+from jskv_saver._nats.waiting import Message, NobodyListensError
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import (
     Entry,
@@ -65,11 +65,12 @@ class Reads:
         return await self._direct(self._api.direct, request.encode())
 
     async def _direct(self, subject: str, payload: bytes) -> Entry | None:
+        sent = Message(subject, payload)
         try:
-            msg = await self._requests.request(subject, payload, write=False)
+            msg = await self._requests.request(sent, write=False)
         except NobodyListensError:
             msg = await self._api.again(
-                lambda: self._requests.request(subject, payload, write=False)
+                lambda: self._requests.request(sent, write=False)
             )
         if status_of(msg) is None:
             return entry_of(msg, len(self._api.keys))

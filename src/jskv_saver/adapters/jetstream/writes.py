@@ -167,14 +167,15 @@ class Writes:
 
     def _message(self, put: Put, headers: dict[str, str] | None) -> Message:
         self.check_key(put.key)
-        size = len(put.value) + (len(encode_headers(headers)) if headers else 0)
+        head = encode_headers(headers) if headers else b""
+        size = len(put.value) + len(head)
         if size > (limit := self._max_message()):
             raise DocumentTooLargeError(
                 f"{put.key!r}: {size} bytes with headers, at most {limit} fit",
                 size=size,
                 limit=limit,
             )
-        return Message(self._api.puts + put.key, put.value, headers)
+        return Message(self._api.puts + put.key, put.value, headers, head)
 
     def _headers(self, put: Put) -> dict[str, str] | None:
         if put.expected is None:
@@ -190,10 +191,10 @@ class Writes:
     async def _send(self, message: Message) -> Answer:
         self.under_way += 1
         try:
-            return await self._requests.request(*message, write=True)
+            return await self._requests.request(message, write=True)
         except NobodyListensError:
             return await self._api.again(
-                lambda: self._requests.request(*message, write=True)
+                lambda: self._requests.request(message, write=True)
             )
         finally:
             self.under_way -= 1
