@@ -9,16 +9,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jskv_saver.checkpoint.drafts import Base
 from jskv_saver.checkpoint.layout import Scope
+from jskv_saver.checkpoint.values import Typed
 
 MAX_SCOPES = 8192
 """Checkpoint namespaces that are remembered."""
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of values that are remembered."""
 _NAME_BYTES = 96
+MAX_METADATA = 512
+"""Bytes of a checkpoint's metadata above which it is not remembered."""
+_METADATA_BYTES = MAX_METADATA + 320
+"""Bytes that one takes in memory at most, with what holds it."""
 MAX_SEEN = 4096
 """Checkpoints of which it is remembered what the head was when they were met."""
 MAX_PART = 64 * 1024
@@ -41,6 +47,8 @@ class Head(NamedTuple):
             Whoever holds it must take what he needs before he awaits.
         named: The greatest id that an epoch names as dead, if that is the newest
             message; empty: none. A dead one may come back to life.
+        metadata: By id, of those that were met since a listing asked for some; None:
+            none did. As with `names`.
     """
 
     fence: int
@@ -49,6 +57,7 @@ class Head(NamedTuple):
     runs: frozenset[str] = frozenset()
     names: list[str] | None = None
     named: str = ""
+    metadata: dict[str, Typed] | None = None
 
     @property
     def greatest(self) -> str:
@@ -58,8 +67,10 @@ class Head(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes that it holds in memory, about."""
-        names = _NAME_BYTES * len(self.names) if self.names else 0
-        return names + (self.base.size if self.base else 0)
+        size = _NAME_BYTES * len(self.names) if self.names else 0
+        if self.metadata:
+            size += _METADATA_BYTES * len(self.metadata)
+        return size + (self.base.size if self.base else 0)
 
 
 class KnownParts:
@@ -116,7 +127,7 @@ class Heads:
         """Remember a head."""
         size = head.size
         if size > MAX_BYTES:
-            head, size = head._replace(base=None, names=None), 0
+            head, size = head._replace(base=None, names=None, metadata=None), 0
         before = self._heads.get(scope)
         if before is None:
             self._threads.setdefault(scope[:2], set()).add(scope)
@@ -155,6 +166,38 @@ class Heads:
         return self._seen.get((scope, id))
 
 
+class KnownMetadata:
+    """The metadata of a namespace's checkpoints, as far as it is remembered.
+
+    Args:
+        heads: Where it is remembered; None: nowhere.
+        scope: The namespace. Its head is that of now.
+    """
+
+    def __init__(self, heads: Heads | None = None, scope: Scope | None = None) -> None:
+        self._heads = heads
+        self._scope = scope
+        head = heads.get(scope) if heads and scope else None
+        self._fence = head.fence if head else 0
+        self._known = (head.metadata if head else None) or {}
+
+    def get(self, id: str) -> Typed | None:
+        """The metadata of a checkpoint; None: it is not remembered."""
+        return self._known.get(id)
+
+    def add(self, met: Mapping[str, Typed]) -> None:
+        """Remember what was read, unless the head has moved since."""
+        if self._heads is None or self._scope is None or not self._fence:
+            return
+        head = self._heads.get(self._scope)
+        if head is None or head.fence != self._fence:
+            return
+        known = {} if head.metadata is None else head.metadata
+        for id, metadata in met.items():
+            with_metadata(known, id, metadata)
+        self._heads.set(self._scope, head._replace(metadata=known))
+
+
 def with_name(names: list[str] | None, id: str) -> list[str] | None:
     """The names with one more, in the same list: they may be thousands."""
     if names is not None and (not names or id > names[-1]):
@@ -164,3 +207,15 @@ def with_name(names: list[str] | None, id: str) -> list[str] | None:
         if names[at] != id:
             names.insert(at, id)
     return names
+
+
+def with_metadata(
+    metadata: dict[str, Typed] | None, id: str, of_id: Typed
+) -> dict[str, Typed] | None:
+    """The metadata with one checkpoint's more, in the same dictionary."""
+    if metadata is not None:
+        if len(of_id.content) <= MAX_METADATA:
+            metadata[id] = of_id
+        else:
+            metadata.pop(id, None)
+    return metadata

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from jskv_saver.checkpoint.contents import Loaded, Writes
+from jskv_saver.checkpoint.heads import KnownMetadata
 from jskv_saver.checkpoint.layout import (
     Record,
     Scope,
@@ -22,6 +24,8 @@ _FEW = 32
 """Checkpoints whose writes are looked for one by one; of more all are listed."""
 _PAGE_BYTES = 16 * 1024 * 1024
 """Bytes of values that a page holds, unless its first checkpoint has more."""
+_AT_ONCE = 1024
+"""Metadata that is compared before others have their turn on the event loop."""
 
 
 class Listing:
@@ -53,6 +57,7 @@ class Listing:
         self._left = limit
         self._accept = accept
         self._names: list[Path] | None = None
+        self._known = KnownMetadata()
         self._writes: dict[Path, list[Path]] | None = None
         self._at_hand: Writes | None = None
         self._listed_late = False
@@ -90,18 +95,43 @@ class Listing:
             if await self._find_newest():
                 return True
             self._names = await self._reader.names(*self._where, *self._bounds)
+            if self._accept:
+                self._known = self._reader.known_metadata(*self._where)
             most = len(self._names) if self._left is None else self._left
             if min(most, len(self._names)) > _FEW and not self._accept:
                 self._writes = await self._reader.names_of_writes(*self._where)
         while not self._found and self._at < len(self._names):
-            size = PAGE if self._accept or self._left is None else self._left
-            paths = self._names[self._at : self._at + min(size, PAGE)]
-            self._at += len(paths)
-            records = await self._reader.read_records(paths)
             if self._accept:
+                paths = self._candidates(self._names, self._accept)
+                if not paths:
+                    await asyncio.sleep(0)
+                    continue
+                records = await self._reader.read_records(paths)
                 records = await self._matching(records, self._accept)
+            else:
+                size = PAGE if self._left is None else min(self._left, PAGE)
+                paths = self._names[self._at : self._at + size]
+                self._at += len(paths)
+                records = await self._reader.read_records(paths)
             self._found = records[: self._left]
         return bool(self._found)
+
+    def _candidates(
+        self, names: Sequence[Path], accept: Callable[[Typed], bool]
+    ) -> list[Path]:
+        """The next ones that may match: what is remembered of the others does not."""
+        found: list[Path] = []
+        most = PAGE if self._left is None else min(self._left, PAGE)
+        matching = 0
+        end = min(self._at + _AT_ONCE, len(names))
+        while self._at < end and len(found) < PAGE and matching < most:
+            path = names[self._at]
+            self._at += 1
+            metadata = self._known.get(path[-1])
+            if metadata is None or accept(metadata):
+                found.append(path)
+                matching += metadata is not None
+        return found
 
     async def _find_newest(self) -> bool:
         """Find the newest ones without the names of all, where that can be."""
@@ -141,6 +171,13 @@ class Listing:
         accept: Callable[[Typed], bool],
     ) -> list[tuple[Scope, Record]]:
         metadata = await self._reader.read_metadata(records)
+        self._known.add(
+            {
+                record.id: typed
+                for (_, record), typed in zip(records, metadata, strict=True)
+                if typed is not None
+            }
+        )
         return [
             found
             for found, typed in zip(records, metadata, strict=True)

@@ -16,7 +16,7 @@ from jskv_saver.checkpoint.contents import (
 )
 from jskv_saver.checkpoint.drafts import Base
 from jskv_saver.checkpoint.epochs import decode_epoch
-from jskv_saver.checkpoint.heads import Head
+from jskv_saver.checkpoint.heads import Head, KnownMetadata
 from jskv_saver.checkpoint.layout import (
     EPOCH,
     RECORDS,
@@ -145,12 +145,13 @@ class Reader(Contents):
         record, scope = loaded.record, loaded.scope
         runs = frozenset((record.run,) if record.run else ())
         head = self._heads.get(scope)
-        names = None
+        names = metadata = None
         if head and head.fence == fence:
             runs |= head.runs
-            names = head.names
+            names, metadata = head.names, head.metadata
         base = Base(record, loaded.values)
-        self._heads.set(scope, Head(fence, known, base, runs, names, named))
+        new = Head(fence, known, base, runs, names, named, metadata)
+        self._heads.set(scope, new)
         self._heads.met(scope, record.id, record.id)
 
     async def _with_contents(
@@ -226,6 +227,12 @@ class Reader(Contents):
         ]
         chosen.sort(key=itemgetter(-1, slice(None)), reverse=True)
         return chosen
+
+    def known_metadata(self, thread: str | None, ns: str | None) -> KnownMetadata:
+        """What is remembered of a namespace whose names were just read."""
+        if thread is None or ns is None:
+            return KnownMetadata()
+        return KnownMetadata(self._heads, Scope(self._partition.agent, thread, ns))
 
     async def newest(
         self, thread: str, ns: str, count: int

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from jskv_saver.checkpoint.conflicts import alike, writer_conflict
 from jskv_saver.checkpoint.drafts import INLINE, Base, Draft, lay_out, value_bytes
-from jskv_saver.checkpoint.heads import Head, with_name
+from jskv_saver.checkpoint.heads import Head, with_metadata, with_name
 from jskv_saver.checkpoint.holding import Holding
 from jskv_saver.checkpoint.layout import (
     PARTS,
@@ -241,7 +241,9 @@ class Writer:
             heads.parts.add(digest, content)
         known = greatest(head.known, record.id)
         names = with_name(head.names if head.fence else [], record.id)
-        return Head(record.version, known, new._replace(record=record), runs, names)
+        metadata = with_metadata(head.metadata, record.id, draft.metadata)
+        base = new._replace(record=record)
+        return Head(record.version, known, base, runs, names, metadata=metadata)
 
     async def _look_up(
         self, draft: Draft, serde: SerializerProtocol
