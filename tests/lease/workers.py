@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -63,11 +64,21 @@ class Order(TypedDict, total=False):
     log: Annotated[list[str], operator.add]
 
 
-def ordering(effects: str) -> StateGraph[Any, Any, Any, Any]:
-    """Asks, and then does what cannot be undone: a line in a file."""
+def ordering(
+    effects: str, answered: Callable[[str], Awaitable[None]] | None = None
+) -> StateGraph[Any, Any, Any, Any]:
+    """Asks, and then does what cannot be undone: a line in a file.
 
-    def ask(state: Order) -> Order:
-        return {"log": [interrupt("pay?")]}
+    Args:
+        effects: The file.
+        answered: Awaited with the thread's id between the two.
+    """
+
+    async def ask(state: Order, config: RunnableConfig) -> Order:
+        answer = interrupt("pay?")
+        if answered is not None:
+            await answered(config["configurable"]["thread_id"])
+        return {"log": [answer]}
 
     def pay(state: Order, config: RunnableConfig) -> Order:
         note(Path(effects), config["configurable"]["thread_id"])
@@ -93,11 +104,16 @@ async def resume_all(
         folder: Where processes meet, and where the actions are noted.
         name: Of this process.
         threads: The threads.
-        alone: Under a lease; else both look first, and then both resume.
+        alone: Under a lease; else both have resumed before one of them acts.
     """
     effects = f"{folder}/effects"
+
+    async def answered(thread: str) -> None:
+        await meet(folder, f"{thread}-answered", name, 2)
+
     async with JetStreamSaver.from_conn_string(url, bucket=bucket) as saver:
-        graph = ordering(effects).compile(checkpointer=saver)
+        builder = ordering(effects, None if alone else answered)
+        graph = builder.compile(checkpointer=saver)
         for thread in threads:
             config = config_of(thread)
             await meet(folder, thread, name, 2)
@@ -105,8 +121,7 @@ async def resume_all(
                 async with saver.lease(thread, ttl=PATIENCE, wait=PATIENCE):
                     if (await graph.aget_state(config)).next:
                         await graph.ainvoke(Command(resume="yes"), config)
-            elif (await graph.aget_state(config)).next:
-                await meet(folder, f"{thread}-looked", name, 2)
+            else:
                 await graph.ainvoke(Command(resume="yes"), config)
 
 

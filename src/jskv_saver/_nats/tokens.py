@@ -68,7 +68,7 @@ _CODES: Final = {
     if len(code) > 1 and byte < _FIRST_CONTINUATION
 } | {"-/": b"-", "_/": b"_", "z/": b"z", "zz-": b"z", "-": b"-", "_": b"_", "z": b"z"}
 _PLAIN: Final = re.compile(
-    r"(?:[0-9A-Za-y]|[-_](?=[0-9A-Z_a-z])|z(?=[0-9A-Z_a-y]))+"
+    r"(?:[0-9A-Za-y]++|[-_](?=[0-9A-Z_a-z])|z(?=[0-9A-Z_a-y]))++"
 ).fullmatch
 _PIECE: Final = re.compile(
     r"(?P<lead>zz[A-Za-y])(?P<rest>[^-/]{0,3})"

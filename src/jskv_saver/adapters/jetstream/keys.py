@@ -264,10 +264,6 @@ def path_of_key(key: str) -> KeyPath:
     raise _not_a_document(key)
 
 
-def _in_reserved(key: str) -> bool:
-    return key.partition(".")[0] in RESERVED
-
-
 def _not_a_document(key: str) -> CorruptDocumentError:
     return CorruptDocumentError(f"{key!r} is not the key of a document", key=key)
 
@@ -296,14 +292,24 @@ def paths_of_keys(names: Iterable[str]) -> Iterator[tuple[Path | None, str]]:
     for key in names:
         before, _, last = key.rpartition(".")
         if before != front:
-            front = before
-            path = path_of_key(key)
-            above = path[:-1] if is_complete(path) and _in_reserved(key) else ()
+            front, above = before, _above_in(before)
         if above and is_plain_token(last):
             yield (*above, last), key
         else:
             path = path_of_key(key)
             yield (path if is_complete(path) else None), key
+
+
+def _above_in(before: str) -> Path:
+    """The path in what precedes the last token of a reserved key, if it is all there.
+
+    Else none: what is wrong with a key is told when its own path is looked for.
+    """
+    with suppress(ValueError):
+        path = _reserved_path(before)
+        if is_complete(path):
+            return path
+    return ()
 
 
 def is_complete(path: KeyPath) -> TypeGuard[Path]:
