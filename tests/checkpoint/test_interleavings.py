@@ -4,78 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
+from tests.checkpoint.interleaving import Interleaving
 from tests.checkpoint.saving import OpenSaver, at, id_of, listed, put
 from tests.soak import SOAK
 
-from jskv_saver import DocumentCheckpointSaver, MemoryDocumentStore
+from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint.layout import decode_record, is_epoch
-from jskv_saver.document.model import Document, DocumentId, ReadKey, Reads, Write
 
 MEMORY, ANY = (4000, 800) if SOAK else (160, 80)
 """Games: on a store that lets others in anywhere, and on each store as it is."""
 LARGE = "l" * 3000
 REMOVES = {"latest": {"a", "b"}, "all": {"a", "b"}, "a": {"a"}, "ab": {"a", "b"}}
 """The runs that a removal may take something from."""
-
-
-class Interleaving(MemoryDocumentStore):
-    """Lets others in between any two messages; a batch is not atomic here."""
-
-    def __init__(self, dice: random.Random) -> None:
-        super().__init__()
-        self._dice = dice
-
-    async def _pause(self) -> None:
-        for _ in range(self._dice.choice((0, 0, 1, 1, 2, 5))):
-            await asyncio.sleep(0)
-
-    async def put(self, *args: Any, **options: Any) -> Document:
-        await self._pause()
-        stored = await super().put(*args, **options)
-        await self._pause()
-        return stored
-
-    async def put_many(
-        self, namespace: str, writes: Iterable[Write], *, exact: bool = True
-    ) -> Sequence[Document]:
-        stored: list[Document] = []
-        for write in writes:
-            await self._pause()
-            stored += await super().put_many(namespace, [write], exact=exact)
-        await self._pause()
-        return stored
-
-    async def get_many(
-        self, namespace: str, reads: Reads
-    ) -> Mapping[ReadKey, Document]:
-        found: dict[ReadKey, Document] = {}
-        for read in reads:
-            await self._pause()
-            found |= await super().get_many(namespace, [read])
-        return found
-
-    async def find(self, *args: Any, **options: Any) -> Any:
-        await self._pause()
-        found = await super().find(*args, **options)
-        await self._pause()
-        return found
-
-    async def ids(self, *args: Any, **options: Any) -> Sequence[DocumentId]:
-        await self._pause()
-        found = await super().ids(*args, **options)
-        await self._pause()
-        return found
-
-    async def delete(self, *args: Any, **options: Any) -> None:
-        await self._pause()
-        await super().delete(*args, **options)
-        await self._pause()
 
 
 class Round:

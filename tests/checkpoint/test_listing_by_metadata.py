@@ -11,7 +11,9 @@ from tests.checkpoint.saving import at, ids, put
 
 from jskv_saver import DocumentCheckpointSaver
 from jskv_saver.checkpoint import heads
+from jskv_saver.checkpoint.layout import Scope
 from jskv_saver.checkpoint.reader import Reader
+from jskv_saver.checkpoint.values import Typed
 from jskv_saver.document.model import Path
 
 
@@ -109,10 +111,10 @@ async def test_whoever_writes_a_listing_by_metadata_is_right(
 
 def test_metadata_counts_among_what_is_remembered() -> None:
     remembered = heads.Heads()
-    scope = heads.Scope("agent", "thread", "")
+    scope = Scope("agent", "thread", "")
     bare = heads.Head(1)
     remembered.set(scope, bare)
-    met = {f"{n}": heads.Typed("msgpack", bytes(heads.MAX_METADATA)) for n in range(9)}
+    met = {f"{n}": Typed("msgpack", bytes(heads.MAX_METADATA)) for n in range(9)}
     heads.KnownMetadata(remembered, scope).add(met)
     known = remembered.get(scope)
     assert known is not None

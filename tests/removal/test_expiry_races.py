@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.checkpoint.interleaving import Interleaving
 from tests.checkpoint.saving import at, put, values
-from tests.checkpoint.test_interleavings import Interleaving
 from tests.removal.test_prune import moment
 from tests.soak import SOAK
 

@@ -22,6 +22,7 @@ from jskv_saver.document.port import (
     Changes,
     DocumentStore,
     ExpiresDocuments,
+    FindsNewer,
     ForeseesVersions,
     OffersChanges,
 )
@@ -62,6 +63,19 @@ class _Foreseeing:
         """As of the store."""
         next_version: int | None = self.store.next_version
         return next_version
+
+
+class _FindingNewer(SealedStore):
+    """Finds what was written since."""
+
+    store: Any
+
+    async def newer(
+        self, namespace: str, collection: str, within: Pattern, above: int
+    ) -> Sequence[Document] | None:
+        """As of the store, decrypted."""
+        found = await self.store.newer(namespace, collection, within, above)
+        return found and [self.opened(namespace, collection, each) for each in found]
 
 
 class _Telling(SealedStore):
@@ -148,6 +162,7 @@ class _OpenedChanges:
 
 _ABILITIES: Final[dict[type, type]] = {
     ExpiresDocuments: _Expiring,
+    FindsNewer: _FindingNewer,
     ForeseesVersions: _Foreseeing,
     OffersChanges: _Telling,
 }

@@ -9,13 +9,16 @@ from typing import TypeAlias
 
 from langgraph.checkpoint.serde.types import TASKS
 
+from jskv_saver.checkpoint.epochs import Epoch, decode_epoch
 from jskv_saver.checkpoint.layout import (
+    EPOCH,
     RECORDS,
     WRITES,
     Record,
     Scope,
     decode_record,
     had_sends,
+    is_epoch,
 )
 from jskv_saver.checkpoint.partition import (
     Partition,
@@ -23,6 +26,7 @@ from jskv_saver.checkpoint.partition import (
     scope_of,
 )
 from jskv_saver.checkpoint.parts import Parts
+from jskv_saver.checkpoint.past import Past
 from jskv_saver.checkpoint.values import Entry, Typed, join
 from jskv_saver.checkpoint.writes import (
     PendingWrite,
@@ -177,23 +181,48 @@ class Contents:
                     raise missing_part(scope, exc.args[0]) from exc
         return result
 
-    async def records_with_writes(self, scope: Scope, ids: Sequence[str]) -> Ancestors:
-        """Some records by id, each with its writes; missing ones are left out."""
-        reads: list[tuple[str, Pattern]] = [(RECORDS, scope.record(id)) for id in ids]
+    async def records_with_writes(
+        self, scope: Scope, ids: Sequence[str], past: Past | None = None
+    ) -> Ancestors:
+        """Some records by id, each with its writes; missing ones are left out.
+
+        Args:
+            scope: Their namespace.
+            ids: Their ids.
+            past: What is remembered of it and proven; what is read is added.
+        """
+        result: Ancestors = {}
+        reads: list[tuple[str, Pattern]] = []
         for id in ids:
-            reads += scope.writes(id)
+            known = past.get(id) if past is not None else None
+            if known is not None:
+                result[id] = known
+                continue
+            reads += [(RECORDS, scope.record(id)), *scope.writes(id)]
+        if not reads:
+            return result
+        since = 0 if past is None else past.since
+        if past is not None:
+            reads.append((RECORDS, scope.record(EPOCH)))
         found = await self._store.get_many(self._namespace, reads)
         records: dict[str, Record] = {}
         documents: list[Document] = []
+        epoch: Epoch | None = None
         for (collection, _), document in found.items():
-            if collection == RECORDS:
-                records[document.id[-1]] = decode_record(document)
-            else:
+            if collection == WRITES:
                 documents.append(document)
+            elif is_epoch(document):
+                epoch = decode_epoch(document)
+            else:
+                records[document.id[-1]] = decode_record(document)
+        if past is not None and past.since == since:
+            # Of what is about to be removed some writes may be gone already.
+            alive = [r for r in records.values() if not (epoch and epoch.kills(r))]
+            self._partition.remember(scope, past, alive, documents)
         grouped = await self._grouped(documents)
-        return {
-            id: (record, grouped.get((scope, id), ())) for id, record in records.items()
-        }
+        for id, record in records.items():
+            result[id] = record, grouped.get((scope, id), ())
+        return result
 
     async def read_writes(
         self, paths: Sequence[Path]

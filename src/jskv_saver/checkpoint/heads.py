@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from jskv_saver.checkpoint.drafts import Base
 from jskv_saver.checkpoint.layout import Scope
+from jskv_saver.checkpoint.past import Past
 from jskv_saver.checkpoint.values import Typed
 
 MAX_SCOPES = 8192
@@ -49,6 +50,7 @@ class Head(NamedTuple):
             message; empty: none. A dead one may come back to life.
         metadata: By id, of those that were met since a listing asked for some; None:
             none did. As with `names`.
+        past: Checkpoints that were read lately; None: none were. As with `names`.
     """
 
     fence: int
@@ -58,6 +60,7 @@ class Head(NamedTuple):
     names: list[str] | None = None
     named: str = ""
     metadata: dict[str, Typed] | None = None
+    past: Past | None = None
 
     @property
     def greatest(self) -> str:
@@ -70,6 +73,8 @@ class Head(NamedTuple):
         size = _NAME_BYTES * len(self.names) if self.names else 0
         if self.metadata:
             size += _METADATA_BYTES * len(self.metadata)
+        if self.past:
+            size += self.past.size
         return size + (self.base.size if self.base else 0)
 
 
@@ -127,7 +132,8 @@ class Heads:
         """Remember a head."""
         size = head.size
         if size > MAX_BYTES:
-            head, size = head._replace(base=None, names=None, metadata=None), 0
+            head = head._replace(base=None, names=None, metadata=None, past=None)
+            size = 0
         before = self._heads.get(scope)
         if before is None:
             self._threads.setdefault(scope[:2], set()).add(scope)

@@ -14,6 +14,7 @@ from jskv_saver.checkpoint.layout import (
     key_of,
 )
 from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.past import Past
 from jskv_saver.checkpoint.reader import Reader
 from jskv_saver.checkpoint.values import (
     Typed,
@@ -53,11 +54,12 @@ async def channel_histories(
         DocumentNotFoundError: The checkpoint was removed while this was read.
         CorruptDocumentError: An ancestor that a channel still needs is not stored.
     """
-    target = await _target(partition, scope, id)
+    past = await partition.past(scope)
+    target = await _target(partition, scope, id, past)
     if target is None:
         return {channel: ChannelHistory() for channel in channels}
     try:
-        return await _walk(partition, scope, target, channels)
+        return await _walk(partition, scope, target, channels, past)
     except CorruptDocumentError:
         records, _ = await partition.records(scope, [target.id])
         if target.id in records:
@@ -70,17 +72,28 @@ async def channel_histories(
         ) from None
 
 
-async def _target(partition: Partition, scope: Scope, id: str | None) -> Record | None:
+async def _target(
+    partition: Partition, scope: Scope, id: str | None, past: Past | None
+) -> Record | None:
     """The checkpoint with an id, or the latest."""
     if id is None:
         loaded = await Reader(partition).latest(scope)
         return None if loaded is None else loaded.record
+    if past is not None:
+        if base := partition.heads.base(scope, id):
+            return base.record
+        if known := past.get(id):
+            return known[0]
     records, _ = await partition.records(scope, [id])
     return records.get(id)
 
 
 async def _walk(
-    partition: Partition, scope: Scope, target: Record, channels: Sequence[str]
+    partition: Partition,
+    scope: Scope,
+    target: Record,
+    channels: Sequence[str],
+    past: Past | None,
 ) -> dict[str, ChannelHistory]:
     reader = Reader(partition)
     histories = {channel: ChannelHistory() for channel in channels}
@@ -90,13 +103,16 @@ async def _walk(
     child, size = target, _first_batch(target, channels)
     met = {target.id}
     while remaining and child.parent is not None:
-        if child.parent not in at_hand:
+        known = past.get(child.parent) if past is not None else None
+        if known is not None:
+            at_hand[child.parent] = known
+        elif child.parent not in at_hand:
             if ids is None:
                 ids = await partition.all_ids(scope)
             # Those whose ids precede it are likely to be its ancestors.
             end = bisect_left(ids, child.parent)
             batch = [*ids[max(end - size + 1, 0) : end], child.parent]
-            at_hand = await reader.records_with_writes(scope, batch)
+            at_hand = await reader.records_with_writes(scope, batch, past)
             size = min(size * 2, _LARGEST_BATCH)
         if child.parent not in at_hand or child.parent in met:
             key = key_of(RECORDS, scope.record(child.parent))

@@ -12,6 +12,7 @@ from jskv_saver.checkpoint.layout import (
     EPOCH,
     PARTS,
     RECORDS,
+    WRITES,
     Record,
     Scope,
     decode_record,
@@ -20,10 +21,11 @@ from jskv_saver.checkpoint.layout import (
     key_of,
 )
 from jskv_saver.checkpoint.parts import PAGE, Parts
+from jskv_saver.checkpoint.past import Past
 from jskv_saver.checkpoint.sealing import SealedStore
 from jskv_saver.checkpoint.values import KNOWN, Typed, join
 from jskv_saver.document.model import Document, DocumentId, Path, path_of
-from jskv_saver.document.port import DocumentStore
+from jskv_saver.document.port import DocumentStore, FindsNewer
 from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
 
 
@@ -68,6 +70,52 @@ class Partition:
             within=scope.prefix,
         )
         return page.items[0] if page.items else None
+
+    async def past(self, scope: Scope) -> Past | None:
+        """What is remembered of a namespace, with all writes that precede this call.
+
+        It is empty where nothing was, and None where that cannot be proven: others
+        have written records since, or the store does not tell what is newer.
+        """
+        store, heads = self.store, self.heads
+        head = heads.get(scope)
+        if head is None or not isinstance(store, FindsNewer):
+            return None
+        past = head.past
+        if past is not None:
+            newer = await store.newer(self.namespace, WRITES, scope.prefix, past.since)
+            if newer is None:
+                past = None
+            else:
+                past.take(newer, head.fence)
+        # After the writes: see the module `past`.
+        last = await self.last_message(scope)
+        head = heads.get(scope)
+        if last is None or head is None or head.fence != last.version:
+            return None
+        if past is None or past is not head.past:
+            past = Past(last.version)
+        # Once more, for it may have grown.
+        heads.set(scope, head._replace(past=past))
+        return past
+
+    def remember(
+        self,
+        scope: Scope,
+        past: Past,
+        records: Iterable[Record],
+        documents: Iterable[Document],
+    ) -> None:
+        """Add records and their writes to a past, unless others have written since."""
+        head = self.heads.get(scope)
+        if head is None or head.past is not past:
+            return
+        writes: dict[str, list[Document]] = {}
+        for document in documents:
+            writes.setdefault(document.id[3], []).append(document)
+        for record in records:
+            past.add(record, writes.get(record.id, ()))
+        self.heads.set(scope, head)
 
     async def read_head(self, scope: Scope) -> Head:
         """The state of a namespace, read anew."""

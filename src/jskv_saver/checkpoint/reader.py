@@ -145,12 +145,12 @@ class Reader(Contents):
         record, scope = loaded.record, loaded.scope
         runs = frozenset((record.run,) if record.run else ())
         head = self._heads.get(scope)
-        names = metadata = None
+        names = metadata = past = None
         if head and head.fence == fence:
             runs |= head.runs
-            names, metadata = head.names, head.metadata
+            names, metadata, past = head.names, head.metadata, head.past
         base = Base(record, loaded.values)
-        new = Head(fence, known, base, runs, names, named, metadata)
+        new = Head(fence, known, base, runs, names, named, metadata, past)
         self._heads.set(scope, new)
         self._heads.met(scope, record.id, record.id)
 

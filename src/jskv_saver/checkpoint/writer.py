@@ -242,8 +242,11 @@ class Writer:
         known = greatest(head.known, record.id)
         names = with_name(head.names if head.fence else [], record.id)
         metadata = with_metadata(head.metadata, record.id, draft.metadata)
+        past = head.past
+        if past is not None:
+            past.forget(record.id)
         base = new._replace(record=record)
-        return Head(record.version, known, base, runs, names, metadata=metadata)
+        return Head(record.version, known, base, runs, names, "", metadata, past)
 
     async def _look_up(
         self, draft: Draft, serde: SerializerProtocol

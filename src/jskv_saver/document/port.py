@@ -295,6 +295,20 @@ class ForeseesVersions(Protocol):
         ...
 
 
+@runtime_checkable
+class FindsNewer(Protocol):
+    """A store that finds what was written since, without reading the rest."""
+
+    async def newer(
+        self, namespace: str, collection: str, within: Pattern, above: int
+    ) -> Sequence[Document] | None:
+        """The documents below a prefix with versions above one, in their order.
+
+        Of the saver's collections. None: they are many, or cannot be told here.
+        """
+        ...
+
+
 class Changes(Protocol):
     """Changes in a store, in the order of their versions."""
 

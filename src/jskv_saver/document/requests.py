@@ -192,6 +192,19 @@ def check_changes(
     return parsed, gone
 
 
+def check_newer(
+    namespace: str, collection: str, within: Pattern, above: int
+) -> PatternPath:
+    """Check the arguments of `newer`; returns the prefix."""
+    check_namespace(namespace)
+    if not is_reserved(check_collection(collection)):
+        raise InvalidRequestError(
+            f"what is newer is told of the saver's collections, not of {collection!r}"
+        )
+    check_version(above, "above")
+    return parse_prefix(within)
+
+
 def check_delete(
     namespace: str,
     collection: str | Sequence[str],

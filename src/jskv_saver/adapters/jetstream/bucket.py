@@ -239,6 +239,18 @@ class Bucket:
             await self._open_once()
         return await self._reads.many(filters)
 
+    async def newer(self, filter: str, above: int, most: int) -> list[Entry] | None:
+        """The entries under a filter that are younger than a revision, in order.
+
+        None: more than `most`, or it cannot be told: replicas, or older revisions too.
+        """
+        if self._features is None:
+            await self._open_once()
+        if self.history != 1:
+            return None
+        entries = await self._reads.newer(filter, above, most)
+        return entries and [entry for entry in entries if not entry.marker]
+
     async def names(self, filters: Sequence[str]) -> list[str]:
         """The keys under filters, sorted, each once; never stale.
 

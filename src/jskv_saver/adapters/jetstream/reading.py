@@ -36,6 +36,8 @@ from jskv_saver.document.query import Query
 from jskv_saver.errors import DocumentNotFoundError, JskvError
 
 _FIRST_CHUNK: Final = 64
+_MOST_NEWER: Final = 512
+"""Documents that are told to be newer; more are read as any others."""
 _SPARE: Final = 4
 """Matching documents held while sorting, in pages."""
 
@@ -126,6 +128,16 @@ class Reading:
                 document = decode_record(entry).document
                 answer[names[entry.key.split(".", 1)[0]], document.id] = document
         return answer
+
+    async def newer(
+        self, namespace: str, collection: str, prefix: PatternPath, above: int
+    ) -> list[Document] | None:
+        """The documents below a prefix that are younger; None: they are many."""
+        filter = keys.document_filter(namespace, collection, prefix, deep=True)
+        entries = await self._bucket.newer(filter, above, _MOST_NEWER)
+        if entries is None:
+            return None
+        return [decode_record(entry).document for entry in entries]
 
     async def find(self, query: Query) -> Page:
         """A page of the documents that match."""

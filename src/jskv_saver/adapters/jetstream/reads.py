@@ -108,6 +108,28 @@ class Reads:
         found = (entry for entry in newest.values() if not entry.marker)
         return sorted(found, key=lambda entry: entry.revision)
 
+    async def newer(self, filter: str, above: int, most: int) -> list[Entry] | None:
+        """The messages under a filter with greater revisions, markers too, in order.
+
+        None: more than `most`, or only the leader could tell.
+        """
+        if self.replicated or not self.direct:
+            return None
+        request: dict[str, Any] = {
+            "next_by_subj": self._api.keys + checked_filter(filter),
+            "seq": above + 1,
+            "batch": most,
+            "max_bytes": _PAGE_BYTES,
+        }
+        async with self._pages:
+            messages = await self._page(json.dumps(request).encode())
+        end = messages.pop()
+        if status_of(end) != Status.END_OF_BATCH:
+            self._check_status(end)
+        if messages and pending_after(messages[-1]):
+            return None
+        return [entry_of(msg, len(self._api.keys)) for msg in messages]
+
     async def names(self, filters: Sequence[str]) -> list[str]:
         """The keys under filters, sorted, each once; the leader's word."""
         wanted = list(dict.fromkeys(map(checked_filter, filters)))

@@ -1,4 +1,4 @@
-"""The store's calls that look at users' collections, and mend them."""
+"""The store's calls beside the port: they look at collections, and mend them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from jskv_saver._portal import Portal
 from jskv_saver.adapters.jetstream.checking import Checking
+from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.document.findings import SETTLE, Finding, check_settle
+from jskv_saver.document.model import Document, Pattern
 from jskv_saver.document.names import check_namespace
+from jskv_saver.document.requests import check_newer
 
 
 class StoreUpkeep:
@@ -15,6 +18,16 @@ class StoreUpkeep:
 
     _portal: Portal
     _checking: Checking
+    _reading: Reading
+
+    async def newer(
+        self, namespace: str, collection: str, within: Pattern, above: int
+    ) -> Sequence[Document] | None:
+        """As of `FindsNewer`."""
+        prefix = check_newer(namespace, collection, within, above)
+        return await self._portal.arun(
+            self._reading.newer, namespace, collection, prefix, above
+        )
 
     async def owners(self) -> Sequence[str]:
         """The owners of declared collections in the bucket, sorted."""
