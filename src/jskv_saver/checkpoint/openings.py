@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from jskv_saver.checkpoint.epochs import encode_epoch
-from jskv_saver.checkpoint.layout import EPOCH, RECORDS, Scope
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS, RUNS, THREADS, Scope
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.document.model import Write
 from jskv_saver.document.port import ForeseesVersions
+from jskv_saver.errors import VersionConflictError
 
 MOST_FORESEEN = 65_536
 """Bytes of parts above which a wrong guess would cost more than a round trip."""
@@ -61,3 +63,32 @@ class Openings:
             self._namespace, collection, id, data, if_latest=(scope.prefix, 0)
         )
         return opened.version
+
+
+async def reopen(partition: Partition, scope: Scope) -> None:
+    """Open a namespace that has records and no epoch: its thread was deleted.
+
+    They slipped through the purge (docs/adr/0003), and who deleted died before he
+    looked. What has lost its parts is named dead, the rest is indexed again. Others
+    may be faster; what they read is then right as well.
+    """
+    store, namespace = partition.store, partition.namespace
+    dead: dict[str, int] = {}
+    runs: set[str] = set()
+    for id in await partition.names(scope):
+        records, epoch = await partition.records(scope, [id], epoch=True)
+        if epoch is not None:
+            return
+        for record in records.values():
+            if not await partition.is_whole(scope, record):
+                dead[id] = record.version
+            elif record.run:
+                runs.add(record.run)
+    writes: list[Write] = [
+        (THREADS, scope.prefix, {}, None),
+        *((RUNS, scope.run(run), {}, None) for run in sorted(runs)),
+        (RECORDS, scope.record(EPOCH), encode_epoch(None, dead), 0),
+    ]
+    with suppress(VersionConflictError):
+        await store.put_many(namespace, writes, exact=False)
+    partition.heads.forget(scope)

@@ -224,13 +224,22 @@ class Partition:
             if all(not part or part in parts for part, _, _ in entry.pieces())
         }
 
+    async def is_whole(self, scope: Scope, record: Record) -> bool:
+        """Whether all that a record refers to is stored, whatever is remembered."""
+        parts = Parts()
+        parts.at_hand(scope, record)
+        parts.want(scope, record, record.digests())
+        await parts.read(self.store, self.namespace)
+        return parts.of(scope).keys() >= set(record.digests())
+
     async def is_gone(self, scope: Scope, record: Record) -> bool:
         """Whether a record was removed, or replaced, or is about to be removed."""
         found, epoch = await self.records(scope, [record.id], epoch=True)
         stored = found.get(record.id)
         if stored is None or stored.version != record.version:
             return True
-        return epoch is not None and epoch.kills(stored)
+        # Where there is no epoch the thread was deleted, and this slipped through.
+        return epoch is None or epoch.kills(stored)
 
 
 def missing_part(scope: Scope, digest: bytes) -> CorruptDocumentError:

@@ -41,6 +41,7 @@ from jskv_saver.checkpoint.layout import (
     Scope,
 )
 from jskv_saver.checkpoint.litter import Litter
+from jskv_saver.checkpoint.openings import reopen
 from jskv_saver.checkpoint.partition import Partition, scope_of
 from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.checkpoint.patience import gather_some, persist
@@ -184,6 +185,9 @@ class Pruner:
             litter = repair and await self._litter.lies_about(scope, records)
             if not records and not epoch and not litter:
                 return True
+            if records and not epoch and not look:
+                await reopen(self._partition, scope)
+                return False
             before = epoch.version if epoch else 0
             lost = await self._lost(scope, epoch, records)
             unfinished = {

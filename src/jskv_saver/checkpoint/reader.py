@@ -48,6 +48,7 @@ class Reader(Contents):
 
     async def latest(self, scope: Scope) -> Loaded | None:
         """The checkpoint with the greatest id, or None."""
+        seen = 0
         for attempt in range(ATTEMPTS):
             await pause(attempt)
             last, loaded = await self._last_message(scope)
@@ -86,7 +87,17 @@ class Reader(Contents):
                 if is_head:
                     self._remember(loaded, last.version, known, named)
                 return loaded
+            if record.version == seen:
+                return await self._newest_whole(scope)
+            seen = record.version
         raise _overtaken(scope)
+
+    async def _newest_whole(self, scope: Scope) -> Loaded | None:
+        """The latest, where one with a greater id is a remnant of a deleted thread."""
+        for id in reversed(await self._partition.names(scope)):
+            if loaded := await self.by_id(scope, id):
+                return loaded
+        return None
 
     async def _last_message(
         self, scope: Scope
@@ -174,18 +185,23 @@ class Reader(Contents):
         named = {part for entry in entries for part, _, _ in entry.pieces()}
         parts.want(scope, record, named - {b""})
         reads = parts.reads
-        own = (RECORDS, scope.record(record.id))
+        own, epoch = (RECORDS, scope.record(record.id)), (RECORDS, scope.record(EPOCH))
         if writes is None:
             # Once more with its writes: without it they may be gone as well.
-            reads += [own, *scope.writes(record.id)]
+            reads += [own, epoch, *scope.writes(record.id)]
         if had_sends(record):
             reads += scope.writes(record.parent or "")
         documents: list[Document] = list(writes or ())
         if reads:
             found = dict(await self._store.get_many(self._namespace, reads))
             again = found.pop(own, None)
-            if writes is None and (again is None or again.version != record.version):
-                return None
+            if writes is None:
+                if again is None or again.version != record.version:
+                    return None
+                if not found.pop(epoch, None):
+                    # Of a deleted thread: what is remembered of it may be gone.
+                    if not await self._partition.is_whole(scope, record):
+                        return None
             for (collection, _), document in found.items():
                 if collection == WRITES:
                     documents.append(document)

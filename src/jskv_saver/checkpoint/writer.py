@@ -23,7 +23,7 @@ from jskv_saver.checkpoint.layout import (
     Scope,
     encode_record,
 )
-from jskv_saver.checkpoint.openings import Openings
+from jskv_saver.checkpoint.openings import Openings, reopen
 from jskv_saver.checkpoint.packing import part_size_in
 from jskv_saver.checkpoint.partition import Partition, missing_part
 from jskv_saver.checkpoint.patience import persist
@@ -164,6 +164,10 @@ class Writer:
         # The fence of an empty namespace would not notice that the parent goes again.
         ids = [parent] if head.fence else []
         records, epoch = await self._partition.records(scope, ids, epoch=True)
+        if head.fence and epoch is None:
+            # What the parent refers to may have been deleted.
+            await reopen(self._partition, scope)
+            raise VersionConflictError("the namespace is open again")
         if epoch and parent in records and epoch.kills(records[parent]):
             records = {}
         if parent not in records:
@@ -242,8 +246,7 @@ class Writer:
         known = greatest(head.known, record.id)
         names = with_name(head.names if head.fence else [], record.id)
         metadata = with_metadata(head.metadata, record.id, draft.metadata)
-        past = head.past
-        if past is not None:
+        if (past := head.past) is not None:
             past.forget(record.id)
         base = new._replace(record=record)
         return Head(record.version, known, base, runs, names, "", metadata, past)
@@ -270,8 +273,8 @@ class Writer:
         except KeyError as exc:
             if not await self._partition.is_gone(scope, record):
                 raise missing_part(scope, exc.args[0]) from exc
-            # Removed while it was compared.
-            return await self._look_up(draft, serde)
+            # Removed while it was compared; or what a deletion left of it.
+            return await self._look_up(draft, serde) if epoch else (False, None)
         pairs = [
             (Typed(record.skeleton.kind, skeleton), draft.skeleton),
             (Typed(record.metadata.kind, metadata), draft.metadata),
