@@ -120,3 +120,14 @@ def test_metadata_counts_among_what_is_remembered() -> None:
     assert known is not None
     assert known.metadata == met
     assert known.size - bare.size > 9 * heads.MAX_METADATA
+
+
+async def test_a_listing_of_one_checkpoint_is_not_from_memory(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
+) -> None:
+    await put(saver, "1", tag=1)
+    assert await tagged(saver, 1) == ["1"]
+    await other.adelete_thread("t")
+    await put(other, "1", tag=2)
+    assert await ids(saver, at("1"), filter={"tag": 2}) == ["1"]
+    assert await ids(saver, at("1"), filter={"tag": 1}) == []

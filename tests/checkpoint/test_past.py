@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Sequence
 from typing import Any
 
+import nats
 import pytest
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from tests.checkpoint.interleaving import Interleaving
 from tests.checkpoint.saving import AnySaver, at, numbered, put
+from tests.patience import PATIENCE
 from tests.soak import SOAK
 
 from jskv_saver import DocumentCheckpointSaver, Encryption, JetStreamSaver
@@ -19,6 +22,7 @@ from jskv_saver.checkpoint.contents import Contents
 from jskv_saver.checkpoint.layout import Record, Scope
 from jskv_saver.checkpoint.partition import Partition
 from jskv_saver.checkpoint.past import Past
+from jskv_saver.checkpoint.pruner import Pruner
 from jskv_saver.document.port import FindsNewer
 from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
 
@@ -150,6 +154,62 @@ async def test_what_others_remove_or_put_is_looked_at(
     await other.adelete_for_runs(["branch"])
     assert await history(saver, chain[-1]) == expected
     assert await history(saver, "900000") == []
+
+
+async def test_writes_of_a_first_life_that_are_about_to_go_are_not_remembered(
+    saver: JetStreamSaver, other: JetStreamSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (*_, last) = await _chain(saver, 3)
+    await step(saver, "9", last, "of the first life", run="x")
+    remove, reached, go_on = Pruner._remove_writes, asyncio.Event(), asyncio.Event()
+
+    async def slowly(self: Pruner, *what: Any) -> None:
+        reached.set()
+        await go_on.wait()
+        await remove(self, *what)
+
+    monkeypatch.setattr(Pruner, "_remove_writes", slowly)
+    removal = asyncio.create_task(other.adelete_for_runs(["x"]))
+    await reached.wait()
+    await step(other, "9", last)
+    await write(other, "9", "another task", "of the second life")
+    await step(other, "91", "9")
+    assert "of the first life" in await history(saver, "91")
+    go_on.set()
+    await removal
+    found = await history(saver, "91")
+    assert found[-1] == "of the second life"
+    assert "of the first life" not in found
+
+
+async def test_a_mirror_that_answers_is_not_asked_again(
+    nats_url: str, bucket: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with JetStreamSaver.from_conn_string(nats_url, bucket=bucket) as saver:
+        chain = await _chain(saver, 5)
+        client = await nats.connect(nats_url)
+        mirror = {
+            "name": f"KV_{bucket}-mirror",
+            "mirror": {"name": f"KV_{bucket}"},
+            "mirror_direct": True,
+            "allow_direct": True,
+            "max_msgs_per_subject": 1,
+            "storage": "file",
+        }
+        created = await client.request(
+            f"$JS.API.STREAM.CREATE.{mirror['name']}", json.dumps(mirror).encode()
+        )
+        assert "error" not in json.loads(created.data)
+        expected = [f"write of {id}" for id in chain[:-1]]
+        store = saver.store
+        assert isinstance(store, FindsNewer)
+        async with asyncio.timeout(PATIENCE):
+            while store.finds_newer:
+                assert await history(saver, chain[-1]) == expected
+        assert "mirror_direct=false" in caplog.text
+        await write(saver, chain[0], "later", "late")
+        assert await history(saver, chain[-1]) == ["late", *expected]
+        await client.close()
 
 
 async def test_an_own_second_life_is_the_one_that_is_given(
@@ -318,7 +378,7 @@ async def test_the_game_notices_a_past_that_is_not_proven(
         head = self.heads.get(scope)
         if head is None:
             return None
-        held = head.past or Past(head.fence)
+        held = head.past or Past(1)
         self.heads.set(scope, head._replace(past=held))
         return held
 

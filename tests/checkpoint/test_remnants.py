@@ -10,7 +10,8 @@ import pytest
 from tests.checkpoint.saving import at, id_of, listed, put, values
 
 from jskv_saver import DocumentCheckpointSaver
-from jskv_saver.errors import DocumentNotFoundError
+from jskv_saver.document.names import RESERVED_COLLECTIONS
+from jskv_saver.errors import CorruptDocumentError, DocumentNotFoundError
 
 LARGE = "large " * 2000
 PATH = ("default", "t", "")
@@ -127,3 +128,25 @@ async def test_what_is_whole_is_there_and_indexed_with_the_next_step(
     assert [id_of(row) for row in await listed(saver, at())] == ["2", "1"]
     await saver.adelete_for_runs(["r"])
     assert await listed(saver, at()) == []
+
+
+async def test_what_was_lost_with_it_is_told(
+    saver: DocumentCheckpointSaver, other: DocumentCheckpointSaver
+) -> None:
+    """It was the writer's own: he goes on, and refers to what was deleted."""
+    await put(saver, "1", {"text": LARGE}, run_id="r")
+    await put(saver, "2", {"text": LARGE, "n": 2}, parent="1", new={"n": 2})
+    slipped = await other.store.get("default", "cp", (*PATH, "2"))
+    await other.store.delete(
+        "default",
+        RESERVED_COLLECTIONS,
+        PATH[:2],
+        subtree=True,
+        below=slipped.version,
+    )
+    assert await other.aget_tuple(at("2")) is None
+    await put(saver, "3", {"text": LARGE, "n": 3}, parent="2", new={"n": 3})
+    for _ in range(2):
+        with pytest.raises(CorruptDocumentError):
+            await other.aget_tuple(at("3"))
+        await other.arepair(["t"])

@@ -67,8 +67,10 @@ _CODES: Final = {
     for byte, code in enumerate(_TABLE)
     if len(code) > 1 and byte < _FIRST_CONTINUATION
 } | {"-/": b"-", "_/": b"_", "z/": b"z", "zz-": b"z", "-": b"-", "_": b"_", "z": b"z"}
+# The inner quantifier is possessive, so that this ends soon. The outer one is not:
+# before Python 3.11.5 one with a branch in it forgets where it was.
 _PLAIN: Final = re.compile(
-    r"(?:[0-9A-Za-y]++|[-_](?=[0-9A-Z_a-z])|z(?=[0-9A-Z_a-y]))++"
+    r"(?:[0-9A-Za-y]++|[-_](?=[0-9A-Z_a-z])|z(?=[0-9A-Z_a-y]))+"
 ).fullmatch
 _PIECE: Final = re.compile(
     r"(?P<lead>zz[A-Za-y])(?P<rest>[^-/]{0,3})"

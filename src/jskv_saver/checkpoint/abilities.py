@@ -70,11 +70,17 @@ class _FindingNewer(SealedStore):
 
     store: Any
 
+    @property
+    def finds_newer(self) -> bool:
+        """As of the store."""
+        finds: bool = self.store.finds_newer
+        return finds
+
     async def newer(
-        self, namespace: str, collection: str, within: Pattern, above: int
+        self, namespace: str, collection: str, within: Pattern, since: int
     ) -> Sequence[Document] | None:
         """As of the store, decrypted."""
-        found = await self.store.newer(namespace, collection, within, above)
+        found = await self.store.newer(namespace, collection, within, since)
         return found and [self.opened(namespace, collection, each) for each in found]
 
 

@@ -215,9 +215,10 @@ class Contents:
                 epoch = decode_epoch(document)
             else:
                 records[document.id[-1]] = decode_record(document)
-        if past is not None and past.since == since:
-            # Of what is about to be removed some writes may be gone already.
-            alive = [r for r in records.values() if not (epoch and epoch.kills(r))]
+        if past is not None and past.since == since and epoch is not None:
+            # Of what an epoch names some writes may be gone already, and others about
+            # to go: those of its first life, if it has a second one.
+            alive = [r for r in records.values() if r.id not in epoch.dead]
             self._partition.remember(scope, past, alive, documents)
         grouped = await self._grouped(documents)
         for id, record in records.items():

@@ -95,7 +95,8 @@ class Listing:
             if await self._find_newest():
                 return True
             self._names = await self._reader.names(*self._where, *self._bounds)
-            if self._accept:
+            if self._accept and self._bounds[0] is None:
+                # Whose names were read: its head is that of now.
                 self._known = self._reader.known_metadata(*self._where)
             most = len(self._names) if self._left is None else self._left
             if min(most, len(self._names)) > _FEW and not self._accept:

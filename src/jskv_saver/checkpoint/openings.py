@@ -68,9 +68,9 @@ class Openings:
 async def reopen(partition: Partition, scope: Scope) -> None:
     """Open a namespace that has records and no epoch: its thread was deleted.
 
-    They slipped through the purge (docs/adr/0003), and who deleted died before he
-    looked. What has lost its parts is named dead, the rest is indexed again. Others
-    may be faster; what they read is then right as well.
+    The first slipped through the purge (docs/adr/0003), and who deleted died before he
+    looked. If it has lost its parts it is named dead; the rest is indexed. Others may
+    be faster; what they read is then right as well.
     """
     store, namespace = partition.store, partition.namespace
     dead: dict[str, int] = {}
@@ -80,7 +80,9 @@ async def reopen(partition: Partition, scope: Scope) -> None:
         if epoch is not None:
             return
         for record in records.values():
-            if not await partition.is_whole(scope, record):
+            if not await partition.is_whole(scope, record) and (
+                await partition.is_first(scope, record)
+            ):
                 dead[id] = record.version
             elif record.run:
                 runs.add(record.run)

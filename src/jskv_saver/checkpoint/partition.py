@@ -62,9 +62,12 @@ class Partition:
 
     async def last_message(self, scope: Scope) -> Document | None:
         """The newest document among the records of a namespace: one round trip."""
+        return await self._newest(RECORDS, scope)
+
+    async def _newest(self, collection: str, scope: Scope) -> Document | None:
         page = await self.store.find(
             self.namespace,
-            RECORDS,
+            collection,
             order_by=("@version", "desc"),
             limit=1,
             within=scope.prefix,
@@ -79,22 +82,26 @@ class Partition:
         """
         store, heads = self.store, self.heads
         head = heads.get(scope)
-        if head is None or not isinstance(store, FindsNewer):
+        if head is None or not (isinstance(store, FindsNewer) and store.finds_newer):
             return None
-        past = head.past
-        if past is not None:
-            newer = await store.newer(self.namespace, WRITES, scope.prefix, past.since)
-            if newer is None:
+        past = held = head.past
+        if past is not None and past.since:
+            told = await store.newer(self.namespace, WRITES, scope.prefix, past.since)
+            if told is None:
                 past = None
             else:
-                past.take(newer, head.fence)
+                past.take(told)
+        else:
+            newest = await self._newest(WRITES, scope)
+            past = Past(newest.version if newest else 0)
         # After the writes: see the module `past`.
         last = await self.last_message(scope)
         head = heads.get(scope)
         if last is None or head is None or head.fence != last.version:
             return None
-        if past is None or past is not head.past:
-            past = Past(last.version)
+        if past is held and head.past is not held:
+            # Others have written meanwhile, and this head is not the one it was of.
+            past = None
         # Once more, for it may have grown.
         heads.set(scope, head._replace(past=past))
         return past
@@ -233,13 +240,27 @@ class Partition:
         return parts.of(scope).keys() >= set(record.digests())
 
     async def is_gone(self, scope: Scope, record: Record) -> bool:
-        """Whether a record was removed, or replaced, or is about to be removed."""
+        """Whether a record was removed, or replaced, or is about to be removed.
+
+        Or it slipped through the removal of its thread (docs/adr/0003): it is the
+        first one in a namespace without an epoch.
+        """
         found, epoch = await self.records(scope, [record.id], epoch=True)
         stored = found.get(record.id)
         if stored is None or stored.version != record.version:
             return True
-        # Where there is no epoch the thread was deleted, and this slipped through.
-        return epoch is None or epoch.kills(stored)
+        if epoch is None:
+            return await self.is_first(scope, record)
+        return epoch.kills(stored)
+
+    async def is_first(self, scope: Scope, record: Record) -> bool:
+        """Whether no record of its namespace is older."""
+        names = await self.names(scope)
+        for at in range(0, len(names), PAGE):
+            found, _ = await self.records(scope, names[at : at + PAGE])
+            if any(other.version < record.version for other in found.values()):
+                return False
+        return True
 
 
 def missing_part(scope: Scope, digest: bytes) -> CorruptDocumentError:

@@ -26,7 +26,8 @@ class Past:
     """Checkpoints of a namespace, each with all writes up to a version.
 
     Args:
-        since: The version. The head was at its fence when it was read.
+        since: The version of the newest write before any of them is read; 0: there was
+            none, and nothing is remembered.
 
     Attributes:
         since: The same, moved on by `take`.
@@ -58,6 +59,8 @@ class Past:
 
     def add(self, record: Record, documents: Iterable[Document]) -> None:
         """Remember a checkpoint and all its writes, read after `since` was there."""
+        if not self.since:
+            return
         self.forget(record.id)
         held = {path_of(document.id): document for document in documents}
         size = _record_size(record) + sum(map(_size, held.values()))
@@ -66,8 +69,8 @@ class Past:
             self._records[record.id] = record
             self._documents[record.id] = held
 
-    def take(self, newer: Iterable[Document], seen: int) -> None:
-        """All writes of the namespace since, and a version that was there before."""
+    def take(self, newer: Iterable[Document]) -> None:
+        """All writes of the namespace since."""
         for document in newer:
             path = path_of(document.id)
             self.since = max(self.since, document.version)
@@ -84,7 +87,6 @@ class Past:
             self._writes.pop(path[3], None)
             if self.size > MAX_PAST:
                 self.forget(path[3])
-        self.since = max(self.since, seen)
 
     def forget(self, id: str) -> None:
         """Forget a checkpoint."""

@@ -299,12 +299,17 @@ class ForeseesVersions(Protocol):
 class FindsNewer(Protocol):
     """A store that finds what was written since, without reading the rest."""
 
-    async def newer(
-        self, namespace: str, collection: str, within: Pattern, above: int
-    ) -> Sequence[Document] | None:
-        """The documents below a prefix with versions above one, in their order.
+    @property
+    def finds_newer(self) -> bool:
+        """Whether it does now; and whether what it reads is never older than that."""
+        ...
 
-        Of the saver's collections. None: they are many, or cannot be told here.
+    async def newer(
+        self, namespace: str, collection: str, within: Pattern, since: int
+    ) -> Sequence[Document] | None:
+        """The saver's documents below a prefix from a version on, in their order.
+
+        None: the first has another version, they are many, or they cannot be told.
         """
         ...
 

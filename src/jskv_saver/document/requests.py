@@ -193,7 +193,7 @@ def check_changes(
 
 
 def check_newer(
-    namespace: str, collection: str, within: Pattern, above: int
+    namespace: str, collection: str, within: Pattern, since: int
 ) -> PatternPath:
     """Check the arguments of `newer`; returns the prefix."""
     check_namespace(namespace)
@@ -201,7 +201,7 @@ def check_newer(
         raise InvalidRequestError(
             f"what is newer is told of the saver's collections, not of {collection!r}"
         )
-    check_version(above, "above")
+    check_version(since, "since")
     return parse_prefix(within)
 
 

@@ -239,17 +239,25 @@ class Bucket:
             await self._open_once()
         return await self._reads.many(filters)
 
-    async def newer(self, filter: str, above: int, most: int) -> list[Entry] | None:
-        """The entries under a filter that are younger than a revision, in order.
+    @property
+    def finds_newer(self) -> bool:
+        """Whether the leader answers all reads at once, with the newest revisions."""
+        return self._reads.direct and not self.replicated and self.history == 1
 
-        None: more than `most`, or it cannot be told: replicas, or older revisions too.
+    async def newer(self, filter: str, since: int, most: int) -> list[Entry] | None:
+        """The entries under a filter from a revision on, in order.
+
+        None: the first has another revision, they are more than `most`, or one is gone
+        and has left a marker, or it cannot be told.
         """
         if self._features is None:
             await self._open_once()
-        if self.history != 1:
+        if not self.finds_newer:
             return None
-        entries = await self._reads.newer(filter, above, most)
-        return entries and [entry for entry in entries if not entry.marker]
+        entries = await self._reads.newer(filter, since, most)
+        if entries and any(entry.marker for entry in entries):
+            return None
+        return entries
 
     async def names(self, filters: Sequence[str]) -> list[str]:
         """The keys under filters, sorted, each once; never stale.

@@ -130,11 +130,11 @@ class Reading:
         return answer
 
     async def newer(
-        self, namespace: str, collection: str, prefix: PatternPath, above: int
+        self, namespace: str, collection: str, prefix: PatternPath, since: int
     ) -> list[Document] | None:
-        """The documents below a prefix that are younger; None: they are many."""
+        """The documents below a prefix from a version on; None: they are many."""
         filter = keys.document_filter(namespace, collection, prefix, deep=True)
-        entries = await self._bucket.newer(filter, above, _MOST_NEWER)
+        entries = await self._bucket.newer(filter, since, _MOST_NEWER)
         if entries is None:
             return None
         return [decode_record(entry).document for entry in entries]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from jskv_saver._nats.faults import ApiError, Status, error_of
 from jskv_saver._nats.requests import Requests
-from jskv_saver._nats.tap import Answer, status_of
+from jskv_saver._nats.tap import Answer, Reply, status_of
 from jskv_saver._nats.waiting import Message, NobodyListensError
 from jskv_saver.adapters.jetstream.api import Api
 from jskv_saver.adapters.jetstream.entry import (
@@ -33,6 +34,7 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024
 _IN_FLIGHT_BYTES: Final = 32 * 1024 * 1024
 _SINGLE_READS: Final = 64
 _LISTING_ATTEMPTS: Final = 5
+_log: Final = logging.getLogger(__name__)
 
 
 class Reads:
@@ -46,6 +48,7 @@ class Reads:
     def __init__(self, requests: Requests, api: Api) -> None:
         self._requests: Final = requests
         self._api: Final = api
+        self._from_stream: Final = f"\r\nNats-Stream: {api.stream}\r\n".encode()
         self._pages = asyncio.Semaphore(_IN_FLIGHT_BYTES // _PAGE_BYTES)
         self._singles = asyncio.Semaphore(_SINGLE_READS)
         self.direct = True
@@ -55,16 +58,16 @@ class Reads:
         """The newest message of a key, a marker too; a follower's word, if need be."""
         if not self.direct:
             return await self.stored(key)
-        return await self._direct(self._api.direct_key + checked_key(key), b"")
+        return await self._direct(self._api.direct_key + checked_key(key), b"", key)
 
     async def last(self, filter: str) -> Entry | None:
         """The newest message under a filter, a marker too; the leader's word."""
         if self.replicated or not self.direct:
             return await self.stored(filter)
         request = json.dumps({"last_by_subj": self._api.keys + checked_filter(filter)})
-        return await self._direct(self._api.direct, request.encode())
+        return await self._direct(self._api.direct, request.encode(), filter)
 
-    async def _direct(self, subject: str, payload: bytes) -> Entry | None:
+    async def _direct(self, subject: str, payload: bytes, filter: str) -> Entry | None:
         sent = Message(subject, payload)
         try:
             msg = await self._requests.request(sent, write=False)
@@ -73,9 +76,28 @@ class Reads:
                 lambda: self._requests.request(sent, write=False)
             )
         if status_of(msg) is None:
-            return entry_of(msg, len(self._api.keys))
+            entry = entry_of(msg, len(self._api.keys))
+            if self._is_foreign(msg):
+                return await self.stored(filter)
+            return entry
         self._check_status(msg)
         return None
+
+    def _is_foreign(self, msg: Answer) -> bool:
+        """Whether a mirror has answered, which may lag: the leader is asked then."""
+        if isinstance(msg, Reply):
+            foreign = not msg.has(self._from_stream)
+        else:
+            foreign = (msg.headers or {}).get("Nats-Stream") != self._api.stream
+        if foreign and self.direct:
+            self.direct = False
+            _log.warning(
+                "a mirror answers reads of bucket %r, and may lag: they go to its "
+                "leader, one by one; set mirror_direct=false on the mirror",
+                self._api.bucket,
+                extra={"event": "jskv.bucket.mirrored"},
+            )
+        return foreign
 
     async def stored(self, filter: str) -> Entry | None:
         """The newest message under a filter, from the leader."""
@@ -108,16 +130,17 @@ class Reads:
         found = (entry for entry in newest.values() if not entry.marker)
         return sorted(found, key=lambda entry: entry.revision)
 
-    async def newer(self, filter: str, above: int, most: int) -> list[Entry] | None:
-        """The messages under a filter with greater revisions, markers too, in order.
+    async def newer(self, filter: str, since: int, most: int) -> list[Entry] | None:
+        """The messages under a filter from a revision on, markers too, in order.
 
-        None: more than `most`, or only the leader could tell.
+        None: the first of them has not that revision, there are more than `most`, or
+        only the leader could tell.
         """
         if self.replicated or not self.direct:
             return None
         request: dict[str, Any] = {
             "next_by_subj": self._api.keys + checked_filter(filter),
-            "seq": above + 1,
+            "seq": since,
             "batch": most,
             "max_bytes": _PAGE_BYTES,
         }
@@ -126,9 +149,12 @@ class Reads:
         end = messages.pop()
         if status_of(end) != Status.END_OF_BATCH:
             self._check_status(end)
-        if messages and pending_after(messages[-1]):
+        if not messages or self._is_foreign(messages[-1]):
             return None
-        return [entry_of(msg, len(self._api.keys)) for msg in messages]
+        entries = [entry_of(msg, len(self._api.keys)) for msg in messages]
+        if entries[0].revision != since or pending_after(messages[-1]):
+            return None
+        return entries
 
     async def names(self, filters: Sequence[str]) -> list[str]:
         """The keys under filters, sorted, each once; the leader's word."""
@@ -203,6 +229,8 @@ class Reads:
                 messages = await self._page(json.dumps(request).encode())
             end = messages.pop()
             status = status_of(end)
+            if messages and self._is_foreign(messages[-1]):
+                return await self.from_leader(await self._keys_of(filters))
             entries.extend(entry_of(msg, len(self._api.keys)) for msg in messages)
             if status == Status.TOO_MANY_RESULTS:
                 return None

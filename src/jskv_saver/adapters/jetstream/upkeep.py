@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jskv_saver._portal import Portal
+from jskv_saver.adapters.jetstream.bucket import Bucket
 from jskv_saver.adapters.jetstream.checking import Checking
 from jskv_saver.adapters.jetstream.reading import Reading
 from jskv_saver.document.findings import SETTLE, Finding, check_settle
@@ -17,16 +18,22 @@ class StoreUpkeep:
     """What a store does for its collections beside the port."""
 
     _portal: Portal
+    _bucket: Bucket
     _checking: Checking
     _reading: Reading
 
+    @property
+    def finds_newer(self) -> bool:
+        """As of `FindsNewer`."""
+        return self._bucket.finds_newer
+
     async def newer(
-        self, namespace: str, collection: str, within: Pattern, above: int
+        self, namespace: str, collection: str, within: Pattern, since: int
     ) -> Sequence[Document] | None:
         """As of `FindsNewer`."""
-        prefix = check_newer(namespace, collection, within, above)
+        prefix = check_newer(namespace, collection, within, since)
         return await self._portal.arun(
-            self._reading.newer, namespace, collection, prefix, above
+            self._reading.newer, namespace, collection, prefix, since
         )
 
     async def owners(self) -> Sequence[str]:
