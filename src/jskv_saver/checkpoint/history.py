@@ -128,7 +128,8 @@ async def _walk(
         for write in reversed(writes):
             if write.channel in remaining:
                 histories[write.channel].writes.append(write)
-        if ending := remaining & record.channels.keys():
+        # Not by `&`, which is slow for a mapping that is no dict.
+        if ending := {channel for channel in remaining if channel in record.channels}:
             seeds = await reader.read_values(scope, record, ending)
             for channel, value in seeds.items():
                 histories[channel].seed = value

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, cast
 
@@ -216,21 +217,31 @@ class Query:
 
     def _binding(self) -> bytes:
         """A digest of all that a cursor is bound to."""
-        within: list[list[Any]] | None = None
-        if self.within is not None:
-            # ANY becomes null, which no segment is.
-            within = [
-                [segment if isinstance(segment, str) else None for segment in prefix]
-                for prefix in self.within
-            ]
-        bound = [
-            self.namespace,
-            self.collection,
-            sorted({each.canonical() for each in self.filters}),
-            None if self.order_by is None else list(self.order_by),
-            within,
+        filters = tuple(sorted({each.canonical() for each in self.filters}))
+        return _digest(
+            self.namespace, self.collection, filters, self.order_by, self.within
+        )
+
+
+@lru_cache(maxsize=1024)
+def _digest(
+    namespace: str,
+    collection: str,
+    filters: tuple[bytes, ...],
+    order_by: Order | None,
+    within: Prefixes | None,
+) -> bytes:
+    """Of a query; the same ones are asked again and again."""
+    prefixes: list[list[Any]] | None = None
+    if within is not None:
+        # ANY becomes null, which no segment is.
+        prefixes = [
+            [segment if isinstance(segment, str) else None for segment in prefix]
+            for prefix in within
         ]
-        return sha256(canonical_bytes(bound)).digest()
+    order = None if order_by is None else list(order_by)
+    bound = [namespace, collection, list(filters), order, prefixes]
+    return sha256(canonical_bytes(bound)).digest()
 
 
 def check_limit(limit: int, name: str = "limit") -> int:
