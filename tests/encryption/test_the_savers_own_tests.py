@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from tests.checkpoint import test_repair
+from tests.checkpoint import test_repair, test_writers
 from tests.checkpoint.saving import OpenSaver
 from tests.encryption.keys import NEW
 from tests.soak import SOAK
@@ -40,7 +40,7 @@ for module in MODULES:
             continue
         if {"saver", "open_saver"} & {*signature(test)}:
             globals()[f"test_{module}__{what}"] = test
-dying = test_repair.dying
+dying, strict = test_repair.dying, test_writers.strict
 
 
 @pytest.fixture(
