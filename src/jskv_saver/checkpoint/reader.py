@@ -36,6 +36,7 @@ from jskv_saver.checkpoint.values import (
     KNOWN,
 )
 from jskv_saver.document.model import Document, Path, path_of
+from jskv_saver.document.port import FindsNewer
 from jskv_saver.errors import StoreUnavailableError
 
 
@@ -246,7 +247,10 @@ class Reader(Contents):
 
     def known_metadata(self, thread: str | None, ns: str | None) -> KnownMetadata:
         """What is remembered of a namespace whose names were just read."""
-        if thread is None or ns is None:
+        store = self._store
+        # Followers may lag: what they give of a record need not be that of the fence.
+        lags = isinstance(store, FindsNewer) and not store.finds_newer
+        if thread is None or ns is None or lags:
             return KnownMetadata()
         return KnownMetadata(self._heads, Scope(self._partition.agent, thread, ns))
 
