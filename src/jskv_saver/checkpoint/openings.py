@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from jskv_saver.checkpoint.epochs import encode_epoch
-from jskv_saver.checkpoint.layout import EPOCH, RECORDS, RUNS, THREADS, Scope
+from jskv_saver.checkpoint.layout import EPOCH, RECORDS, RUNS, THREADS, Record, Scope
 from jskv_saver.checkpoint.partition import Partition
+from jskv_saver.checkpoint.parts import PAGE
 from jskv_saver.document.model import Write
 from jskv_saver.document.port import ForeseesVersions
 from jskv_saver.errors import VersionConflictError
@@ -73,19 +74,19 @@ async def reopen(partition: Partition, scope: Scope) -> None:
     be faster; what they read is then right as well.
     """
     store, namespace = partition.store, partition.namespace
-    dead: dict[str, int] = {}
-    runs: set[str] = set()
-    for id in await partition.names(scope):
-        records, epoch = await partition.records(scope, [id], epoch=True)
+    found: list[Record] = []
+    names = await partition.names(scope)
+    for at in range(0, len(names), PAGE):
+        page = names[at : at + PAGE]
+        records, epoch = await partition.records(scope, page, epoch=True)
         if epoch is not None:
             return
-        for record in records.values():
-            if not await partition.is_whole(scope, record) and (
-                await partition.is_first(scope, record)
-            ):
-                dead[id] = record.version
-            elif record.run:
-                runs.add(record.run)
+        found += records.values()
+    found.sort(key=lambda record: record.version)
+    dead: dict[str, int] = {}
+    if found and not await partition.is_whole(scope, found[0]):
+        dead[found[0].id] = found[0].version
+    runs = {each.run for each in found if each.run and each.id not in dead}
     writes: list[Write] = [
         (THREADS, scope.prefix, {}, None),
         *((RUNS, scope.run(run), {}, None) for run in sorted(runs)),

@@ -133,11 +133,9 @@ class Reads:
     async def newer(self, filter: str, since: int, most: int) -> list[Entry] | None:
         """The messages under a filter from a revision on, markers too, in order.
 
-        None: the first of them has not that revision, they are `most` or large, or only
-        the leader could tell.
+        None: the first of them has not that revision, they are `most` or large, or not
+        the leader has told them.
         """
-        if self.replicated or not self.direct:
-            return None
         request: dict[str, Any] = {
             "next_by_subj": self._api.keys + checked_filter(filter),
             "seq": since,
