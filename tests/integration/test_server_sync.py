@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from tests.patience import PATIENCE
 
 from jskv_saver import LocalServer
 
@@ -14,10 +16,19 @@ MONITORED = 'http: "127.0.0.1:-1"'
 MINUTE = 60 * 10**9
 
 
+def _written_ports(server: LocalServer) -> str:
+    """The server's file of its ports: there first, and then filled."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for path in server.store_dir.parent.glob("*.ports"):
+            if text := path.read_text():
+                return text
+    raise AssertionError("the server has written no ports")
+
+
 def jetstream_of(server: LocalServer) -> dict[str, Any]:
     """JetStream's settings in the server's own words."""
-    (ports,) = server.store_dir.parent.glob("*.ports")
-    (address,) = json.loads(ports.read_text())["monitoring"]
+    (address,) = json.loads(_written_ports(server))["monitoring"]
     with urlopen(f"{address}/varz", timeout=5) as answer:
         settings: dict[str, Any] = json.load(answer)["jetstream"]["config"]
     return settings
